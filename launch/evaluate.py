@@ -1,0 +1,53 @@
+"""Evaluates the best checkpoint of a run at any lengths, on any number of examples.
+
+    python launch/evaluate.py --workdir=runs/most_freq-dc16-seed42 --lengths=512,2048 --examples=256
+
+Prints a line for each length; --output=FILE also writes all metrics as JSON. The examples are those of the run's
+evaluation seed: a length and a count of the final evaluation give its examples again.
+"""
+
+import json
+import pathlib
+
+from absl import flags
+
+from tracerelay_jax import cli
+from tracerelay_jax.errors import InputError
+from tracerelay_jax.evaluation.final import evaluate_lengths
+from tracerelay_jax.experiment import make_experiment
+from tracerelay_jax.progress import Reporter
+from tracerelay_jax.run_folder import RunFolder
+from tracerelay_jax.training.loop import load_best
+
+_WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
+_LENGTHS = flags.DEFINE_list("lengths", None, "Source lengths; by default those of the run's final evaluation.")
+_EXAMPLES = flags.DEFINE_integer("examples", None, "Examples a length; by default as many.", lower_bound=1)
+_OUTPUT = flags.DEFINE_string("output", None, "A JSON file to write the metrics to.")
+
+
+def main(_):
+    """Runs the program."""
+    cli.use_all_cores()
+    folder = RunFolder(_WORKDIR.value)
+    experiment = make_experiment(folder.read_config())
+    lengths = _lengths(experiment)
+    update, params = load_best(folder)
+    reporter = Reporter()
+    reporter.line(f"{folder.path}: checkpoint at update {update}")
+    results = evaluate_lengths(experiment, params, lengths, _EXAMPLES.value or experiment.evaluation.examples, reporter)
+    if _OUTPUT.value:
+        pathlib.Path(_OUTPUT.value).write_text(json.dumps({"update": update, "lengths": results}, indent=1) + "\n")
+
+
+def _lengths(experiment) -> list[int]:
+    if _LENGTHS.value is None:
+        return list(experiment.evaluation.id_lengths + experiment.evaluation.ood_lengths)
+    for text in _LENGTHS.value:
+        if not text.isdigit():
+            raise InputError(f"lengths={text!r}: must be whole numbers, separated by commas")
+        experiment.task.check_length(int(text), "lengths")
+    return [int(text) for text in _LENGTHS.value]
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,36 @@
+"""Trains one run until its stop rule, evaluates its best checkpoint, and writes result.json.
+
+    python launch/train.py --config=configs/most_freq.py:dc=16
+    python launch/train.py --config=configs/dyck.py:dc=64,seed=43 --workdir=runs/mine --config.training.updates=5000
+
+The same command goes on with an interrupted run, and leaves a finished one alone. The config files are their own manuals.
+"""
+
+import sys
+
+from absl import flags
+from ml_collections import config_flags
+
+from tracerelay_jax import cli
+from tracerelay_jax.experiment import make_experiment
+from tracerelay_jax.progress import Reporter
+from tracerelay_jax.run_folder import RunFolder
+from tracerelay_jax.training.run import train_and_evaluate
+
+_CONFIG = config_flags.DEFINE_config_file("config", None, "Config file of the run, with its arguments after a colon.")
+_WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder; by default runs/ and the run's name.")
+flags.mark_flag_as_required("config")
+
+
+def main(_):
+    """Runs the program."""
+    cli.use_all_cores()
+    config = _CONFIG.value.to_dict()
+    experiment = make_experiment(config)
+    folder = RunFolder(_WORKDIR.value or f"runs/{experiment.name}")
+    folder.create_or_check(config, sys.argv)
+    train_and_evaluate(experiment, folder, Reporter())
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,8 @@
+"""TraceRelay in JAX: attention-aligned recurrence over rolling traces."""
+
+from tracerelay_jax.config import TraceRelayConfig
+from tracerelay_jax.errors import InputError
+from tracerelay_jax.model.cache import init_cache
+from tracerelay_jax.model.network import TraceRelay, parameter_count
+
+__all__ = ["InputError", "TraceRelay", "TraceRelayConfig", "init_cache", "parameter_count"]

@@ -1,0 +1,56 @@
+"""What the launchers share: settings of the process, and errors of a person's input as one line."""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+
+import jax
+from absl import app, flags, logging
+
+from tracerelay_jax.errors import InputError
+
+
+def run(main: Callable[[Sequence[str]], None]) -> None:
+    """Runs `main(argv)` as a program: bad input ends it with one line on standard error and status 2."""
+    try:
+        app.run(main=lambda argv: _guarded(main, argv), flags_parser=_parse_flags)
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command goes on from the latest checkpoint")
+
+
+def use_all_cores() -> None:
+    """Makes each core of a CPU a device of its own, before the first use of JAX; no effect on GPUs and TPUs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    jax.config.update("jax_num_cpu_devices", cores)
+
+
+def _parse_flags(argv: Sequence[str]) -> list[str]:
+    warnings.filterwarnings("ignore", message=".*load_module.*", category=DeprecationWarning)  # ml_collections' loader
+    logging.set_verbosity(logging.WARNING)  # Orbax tells of every save in a dozen lines; the flag --verbosity overrides
+    try:
+        rest = flags.FLAGS(argv)
+    except (flags.Error, ValueError, TypeError, KeyError, AttributeError) as error:  # ml_collections raises any of these
+        _fail(_essence(error))
+    if len(rest) > 1:
+        _fail(f"argument {rest[1]!r}: not understood; settings are written --name=value")
+    return rest
+
+
+def _guarded(main: Callable[[Sequence[str]], None], argv: Sequence[str]) -> None:
+    try:
+        main(argv)
+    except (InputError, FloatingPointError, OSError) as error:
+        _fail(str(error))
+
+
+def _essence(error: Exception) -> str:
+    """The line that says what is wrong: ml_collections wraps the error of a config file in its traceback."""
+    text = str(error.args[0] if error.args else error).strip()
+    last = text.splitlines()[-1] if "Traceback" in text else text.splitlines()[0]
+    return last.rpartition("InputError: ")[2]
+
+
+def _fail(message: str) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)

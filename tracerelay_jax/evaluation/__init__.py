@@ -1,0 +1,1 @@
+"""Fixed evaluation sets, the metrics of each task, and the shortcut baselines."""

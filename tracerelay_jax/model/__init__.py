@@ -1,0 +1,1 @@
+"""The layer, the network and their caches."""

@@ -1,0 +1,82 @@
+"""What a layer must remember to continue a sequence: bounded, and without a position counter."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from tracerelay_jax.config import LayerConfig, TraceRelayConfig
+from tracerelay_jax.errors import InputError
+from tracerelay_jax.ops import radians, turns
+
+PHASE_OPS = {"turns": turns, "radians": radians}
+
+
+class LayerCache(NamedTuple):
+    """The state of one layer after a chunk; the last row of each array is the chunk's last position.
+
+    Attributes:
+      right_query: (B, W, N, K) queries of the Right writer, whose increments have not all arrived yet.
+      right_key: (B, W, N, K) its keys.
+      right_value: (B, W, N, K) its values.
+      right_valid: (B, W) bool, whether each of these positions holds a valid input.
+      phase: (B, W, D) phases of the last W positions, one for each lineage: `ops.turns.Turns`, or float32 radians.
+      lineage_valid: (B, W) bool, v of Section 2.4: whether the lineage has received a valid update.
+      left_key: (B, L, N, K) keys of the Left reader.
+      left_value: (B, L, N, K) its values.
+      left_valid: (B, L) bool, whether each of these positions holds a valid input.
+    """
+
+    right_query: jax.Array
+    right_key: jax.Array
+    right_value: jax.Array
+    right_valid: jax.Array
+    phase: turns.Turns | jax.Array
+    lineage_valid: jax.Array
+    left_key: jax.Array
+    left_value: jax.Array
+    left_valid: jax.Array
+
+
+Cache = tuple[LayerCache, ...]
+
+
+def init_cache(config: TraceRelayConfig, batch_size: int) -> Cache:
+    """Returns the cache before the first position: one `LayerCache` a layer, nothing valid, all phases zero."""
+    return tuple(_init_layer_cache(layer, batch_size) for layer in config.layers)
+
+
+def _init_layer_cache(config: LayerConfig, batch_size: int) -> LayerCache:
+    dtype = jnp.dtype(config.dtype)
+    right = (batch_size, config.stride, config.heads, config.writer_width // config.heads)
+    left = (batch_size, config.left_window, config.heads, config.reader_width // config.heads)
+    return LayerCache(
+        right_query=jnp.zeros(right, dtype),
+        right_key=jnp.zeros(right, dtype),
+        right_value=jnp.zeros(right, dtype),
+        right_valid=jnp.zeros(right[:2], bool),
+        phase=PHASE_OPS[config.phase].zeros((batch_size, config.stride, config.trace_width)),
+        lineage_valid=jnp.zeros(right[:2], bool),
+        left_key=jnp.zeros(left, dtype),
+        left_value=jnp.zeros(left, dtype),
+        left_valid=jnp.zeros(left[:2], bool),
+    )
+
+
+def check_cache(config: TraceRelayConfig, batch_size: int, cache: Cache) -> None:
+    """Raises InputError, naming the first field that differs, unless `cache` is one of this configuration and batch size."""
+    expected = jax.eval_shape(lambda: init_cache(config, batch_size))
+    if not isinstance(cache, tuple) or len(cache) != len(expected):
+        held = len(cache) if isinstance(cache, tuple) else type(cache).__name__
+        raise InputError(f"cache={held}: must be a tuple of {len(expected)} layers, from init_cache or an earlier apply")
+    for index, (layer, wanted) in enumerate(zip(cache, expected, strict=True)):
+        if not isinstance(layer, LayerCache):
+            raise InputError(f"cache[{index}]={type(layer).__name__}: must be a LayerCache")
+        for name in LayerCache._fields:
+            got, want = (_describe(getattr(x, name)) for x in (layer, wanted))
+            if got != want:
+                raise InputError(f"cache[{index}].{name}={got}: this configuration with batch size {batch_size} has {want}")
+
+
+def _describe(tree) -> str:
+    return ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(tree))

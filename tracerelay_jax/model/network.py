@@ -1,0 +1,65 @@
+"""The network of the paper: a one-hot projection, TraceRelay layers, a final norm and a head."""
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from tracerelay_jax.config import TraceRelayConfig
+from tracerelay_jax.model.cache import Cache, check_cache, init_cache
+from tracerelay_jax.model.layer import TraceRelayLayer
+from tracerelay_jax.model.modules import bias_initializer, initializer, linear, rms_norm
+
+
+class TraceRelay(nn.Module):
+    """Causal sequence model: logits at t depend on tokens up to t.
+
+    One forward path serves training, prefill, chunks and decode: without a cache a sequence starts, with the returned
+    cache it goes on, by any number of positions.
+
+        model = TraceRelay(TraceRelayConfig(inputs=8, outputs=6))
+        params = model.init(jax.random.key(0), tokens)
+        logits, cache = model.apply(params, tokens)
+        logits, cache = model.apply(params, more_tokens, cache=cache)
+    """
+
+    config: TraceRelayConfig
+
+    @nn.compact
+    def __call__(
+        self, tokens: jax.Array, valid: jax.Array | None = None, cache: Cache | None = None
+    ) -> tuple[jax.Array, Cache]:
+        """Runs the next T positions.
+
+        Args:
+          tokens: (B, T) integers in [0, inputs).
+          valid: (B, T) bool, False at padding; all True if None. Padding takes up positions but is never seen.
+          cache: the state after the positions before, by default that of a sequence's start.
+
+        Returns:
+          logits (B, T, outputs) in float32, meaningless at padding, and the cache after the last position.
+
+        Raises:
+          InputError: for a cache of another configuration, batch size or dtype.
+        """
+        c = self.config
+        valid = jnp.ones(tokens.shape, bool) if valid is None else valid
+        if cache is None:
+            cache = init_cache(c, tokens.shape[0])
+        else:
+            check_cache(c, tokens.shape[0], cache)
+
+        one_hot = jax.nn.one_hot(tokens, c.inputs, dtype=jnp.dtype(c.dtype)) * valid[..., None]
+        h_BTH = linear(c, c.hidden, "input")(one_hot)
+        new_cache = []
+        for index, (layer, layer_cache) in enumerate(zip(c.layers, cache, strict=True)):
+            h_BTH, layer_cache = TraceRelayLayer(layer, name=f"layer_{index}")(h_BTH, valid, layer_cache)
+            new_cache.append(layer_cache)
+        h_BTH = rms_norm(c, "final_norm")(h_BTH)
+        head = nn.Dense(c.outputs, kernel_init=initializer(c), bias_init=bias_initializer(c), name="head")
+        return head(h_BTH.astype(jnp.float32)), tuple(new_cache)
+
+
+def parameter_count(config: TraceRelayConfig) -> int:
+    """The number of trainable parameters of `TraceRelay(config)`, Table 5, counted without making them."""
+    shapes = jax.eval_shape(TraceRelay(config).init, jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))

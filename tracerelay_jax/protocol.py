@@ -1,0 +1,80 @@
+"""What the three tasks' config files share: the argument parser, and the parts of Table 2 that are the same for all."""
+
+import dataclasses
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from tracerelay_jax.config import TraceRelayConfig
+from tracerelay_jax.errors import InputError
+
+_SWITCH = {"on": True, "true": True, "off": False, "false": False}
+
+
+def parse_arguments(text: str | None, **defaults: int | bool) -> dict[str, Any]:
+    """Parses `dc=16,seed=43,inherit=off`, the part of `--config=FILE:ARGUMENTS` after the colon.
+
+    Args:
+      text: the arguments, None or empty for the defaults.
+      **defaults: each known argument; its value is the default, and its type the one to parse.
+
+    Raises:
+      InputError: for an unknown or repeated argument, or a value of another type.
+    """
+    values = dict(defaults)
+    seen = set()
+    for part in filter(None, (text or "").split(",")):
+        name, equals, value = part.partition("=")
+        if not equals or name not in defaults:
+            raise InputError(f"config argument {part!r}: must be one of {', '.join(f'{known}=' for known in defaults)}")
+        if name in seen:
+            raise InputError(f"config argument {name!r}: given twice")
+        seen.add(name)
+        values[name] = _parse_value(name, value, defaults[name])
+    return values
+
+
+def _parse_value(name: str, value: str, default: int | bool) -> int | bool:
+    if isinstance(default, bool):
+        if value.lower() not in _SWITCH:
+            raise InputError(f"config argument {name}={value!r}: must be on or off")
+        return _SWITCH[value.lower()]
+    try:
+        return int(value)
+    except ValueError:
+        raise InputError(f"config argument {name}={value!r}: must be an integer") from None
+
+
+def paper_config(task: str, dc: int, seed: int, inherit: bool) -> ConfigDict:
+    """The config of a run of Table 2, but for what differs between tasks.
+
+    Args:
+      task: the task's name.
+      dc: trace width of the middle layer.
+      seed: training seed.
+      inherit: phase inheritance; False is the ablation.
+    """
+    config = ConfigDict()
+    config.name = f"{task}-dc{dc}-seed{seed}" + ("" if inherit else "-off")
+    config.seed = seed
+    config.task = task
+    config.task_options = ConfigDict()
+    config.model = _model_fields(dc, inherit)
+    config.training = ConfigDict(
+        dict(batch_size=64, updates=20_000, learning_rate=3e-4, warmup_updates=100, beta1=0.9, beta2=0.999, epsilon=1e-8,
+             weight_decay=0.01, gradient_clip=1.0, log_every=50)
+    )  # fmt: skip
+    config.validation = ConfigDict(dict(seed=20261007, every=250, threshold=0.99, passes=2))
+    config.evaluation = ConfigDict(dict(seed=20261006))
+    return config
+
+
+def _model_fields(dc: int, inherit: bool) -> ConfigDict:
+    defaults = {
+        field.name: field.default
+        for field in dataclasses.fields(TraceRelayConfig)
+        if field.default is not dataclasses.MISSING
+    }
+    # Tuples, so that an override can give one for each layer.
+    windows = {name: (defaults[name],) for name in ("left_window", "right_window", "stride")}
+    return ConfigDict({**defaults, **windows, "trace_widths": (64, dc, 64), "inherit_phase": inherit})

@@ -1,0 +1,124 @@
+"""A run's folder on disk: config.json, metrics.jsonl, checkpoints/ and result.json."""
+
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+from typing import Any
+
+import jax
+
+from tracerelay_jax.errors import InputError
+
+_PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "tracerelay_jax")
+
+
+class RunFolder:
+    """The files of one run; every file is written whole or not at all, and metrics only ever grow.
+
+    `config.json` holds the configuration and the command, `metrics.jsonl` one event a line in the order of updates,
+    `checkpoints/` the latest and the best state, `result.json` the final evaluation.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = pathlib.Path(path)
+
+    @property
+    def checkpoints(self) -> pathlib.Path:
+        """Orbax's folder."""
+        return self.path / "checkpoints"
+
+    def create_or_check(self, config: dict[str, Any], command: list[str]) -> None:
+        """Writes config.json, or checks that the folder there is holds the same configuration.
+
+        Raises:
+          InputError: if the folder belongs to another configuration or to something else, or cannot be written.
+        """
+        config = _as_json(config)
+        if (self.path / "config.json").exists():
+            held = self.read_config()
+            if held != config:
+                field, was, now = _first_difference(held, config)
+                raise InputError(
+                    f"workdir={self.path}: holds a run of another configuration ({field} is {was!r} there, {now!r} here); "
+                    "give another --workdir"
+                )
+            return
+        if self.path.is_dir() and any(self.path.iterdir()):
+            raise InputError(f"workdir={self.path}: must be empty, new, or the folder of a run (it has no config.json)")
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self._write("config.json", {"command": command, "config": config})
+        except OSError as error:
+            raise InputError(f"workdir={self.path}: cannot be written ({error.strerror})") from error
+
+    def read_config(self) -> dict[str, Any]:
+        """The run's configuration, as `make_experiment` takes it.
+
+        Raises:
+          InputError: if the folder is no run's.
+        """
+        return self._read("config.json")["config"]
+
+    def read_result(self) -> dict[str, Any] | None:
+        """The final evaluation; None before there is one."""
+        return self._read("result.json") if (self.path / "result.json").exists() else None
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Writes result.json with the versions and the device that made it."""
+        versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+        device = {"kind": jax.devices()[0].device_kind, "count": jax.device_count(), "machine": platform.machine()}
+        versions["python"] = platform.python_version()
+        self._write("result.json", {**result, "versions": versions, "device": device})
+
+    def append_metrics(self, event: dict[str, Any]) -> None:
+        """Adds a line to metrics.jsonl; `event` has an `update`."""
+        with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+
+    def drop_metrics_after(self, update: int) -> None:
+        """Removes what an interrupted run logged past the checkpoint that it goes on from."""
+        path = self.path / "metrics.jsonl"
+        if path.exists():
+            lines = [line for line in path.read_text(encoding="utf-8").splitlines() if _update_of(line) <= update]
+            _replace(path, "".join(line + "\n" for line in lines))
+
+    def _read(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        if not path.is_file():
+            raise InputError(f"workdir={self.path}: must be the folder of a run (it has no {name})")
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(f"workdir={self.path}: {name} is damaged ({error})") from error
+
+    def _write(self, name: str, values: dict[str, Any]) -> None:
+        _replace(self.path / name, json.dumps(values, indent=1) + "\n")
+
+
+def _update_of(line: str) -> float:
+    try:
+        return json.loads(line)["update"]
+    except ValueError:  # cut off when the run was killed
+        return float("inf")
+
+
+def _replace(path: pathlib.Path, text: str) -> None:
+    """Writes a file whole: readers see the old text or the new."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _as_json(config: dict[str, Any]) -> dict[str, Any]:
+    """As it will be read back: tuples are lists."""
+    return json.loads(json.dumps(config))
+
+
+def _first_difference(held: Any, given: Any, field: str = "config") -> tuple[str, Any, Any]:
+    if isinstance(held, dict) and isinstance(given, dict):
+        for name in sorted(held.keys() | given.keys()):
+            if held.get(name) != given.get(name):
+                return _first_difference(held.get(name), given.get(name), f"{field}.{name}")
+    return field, held, given
