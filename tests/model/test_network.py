@@ -1,0 +1,278 @@
+import dataclasses
+import itertools
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import oracle
+from tracerelay_jax import InputError, TraceRelay, TraceRelayConfig, init_cache, parameter_count
+
+SMALL = TraceRelayConfig(
+    inputs=5, outputs=4, hidden=12, ffn=20, heads=2, trace_widths=(8, 4), left_window=5, right_window=2, stride=4,
+    init_scale=0.4,
+)  # fmt: skip
+
+
+def make(config, seed=0):
+    model = TraceRelay(config)
+    return model, model.init(jax.random.key(seed), jnp.zeros((1, 1), jnp.int32))
+
+
+def tokens_of(config, batch, length, seed=1):
+    return np.random.default_rng(seed).integers(0, config.inputs, (batch, length))
+
+
+def float64(params):
+    return jax.tree.map(lambda x: np.asarray(x, np.float64), params)
+
+
+VARIANTS = {
+    "paper": {},
+    "no position": {"position": "none"},
+    "alibi": {"position": "alibi"},
+    "without inheritance": {"inherit_phase": False},
+    "radians": {"phase": "radians"},
+    "wide alpha": {"alpha": 9.0},
+    "reference attention": {"attention": "reference"},
+    "widths apart": {"writer_widths": (4, 12), "reader_widths": (16, 8)},
+    "windows per layer": {"left_window": (3, 0), "right_window": (1, 0), "stride": (2, 1)},
+    "uniform": {"init": "uniform", "increment_init_scale": 0.7},
+}
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 8, 19])  # T < W, T = W, W | T, W does not divide T
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_equals_the_loop_over_the_equations(variant, length):
+    config = dataclasses.replace(SMALL, **VARIANTS[variant])
+    model, params = make(config)
+    tokens = tokens_of(config, 3, length)
+    valid = np.ones((3, length), bool)
+    valid[1] = np.random.default_rng(2).random(length) < 0.6  # gaps
+    valid[2, : length // 2] = False  # padding on the left
+    logits, cache = jax.jit(model.apply)(params, tokens, valid)
+    for row in range(3):
+        wanted, states = oracle.network(config, float64(params), tokens[row], valid[row])
+        ok = valid[row]
+        np.testing.assert_allclose(logits[row][ok], wanted[ok], atol=2e-5 * max(1, np.abs(wanted).max()), rtol=0)
+        for layer, (theta, v) in zip(cache, states, strict=True):
+            tail = min(layer.lineage_valid.shape[1], length)
+            np.testing.assert_array_equal(layer.lineage_valid[row, -tail:], v[-tail:])
+            assert_same_angle(radians_of(config, layer.phase)[row, -tail:], theta[-tail:])
+
+
+def radians_of(config, phase):
+    return np.asarray(phase.turns, np.float64) * 2 * np.pi / 2**32 if config.phase == "turns" else np.asarray(phase)
+
+
+def assert_same_angle(got, wanted, tolerance=2e-4):
+    difference = np.abs((got - wanted + np.pi) % (2 * np.pi) - np.pi)
+    assert difference.max(initial=0) < tolerance
+
+
+@pytest.mark.parametrize("variant", ["paper", "alibi", "without inheritance", "radians", "widths apart"])
+def test_gradient_equals_finite_differences_of_the_loop(variant):
+    config = dataclasses.replace(SMALL, **VARIANTS[variant])
+    model, params = make(config)
+    tokens = tokens_of(config, 1, 14)
+    valid = np.ones((1, 14), bool)
+    valid[0, 3:5] = False
+    weights = np.random.default_rng(3).normal(size=(14, config.outputs)) * valid[0][:, None]
+
+    def loss(params):
+        return jnp.sum(model.apply(params, tokens, valid)[0][0] * weights)
+
+    gradient = float64(jax.jit(jax.grad(loss))(params))
+    start = float64(params)
+    rng = np.random.default_rng(4)
+    leaves, tree = jax.tree.flatten(start)
+    names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(start)]
+    assert len(leaves) == len(names) > 30
+    for index, name in enumerate(names):  # along a random direction of each parameter
+        direction = rng.normal(size=leaves[index].shape)
+        ends = []
+        for sign in (1, -1):
+            moved = list(leaves)
+            moved[index] = leaves[index] + sign * 1e-5 * direction
+            logits, _ = oracle.network(config, jax.tree.unflatten(tree, moved), tokens[0], valid[0])
+            ends.append(np.sum(logits * weights))
+        wanted = (ends[0] - ends[1]) / 2e-5
+        got = np.sum(jax.tree.leaves(gradient)[index] * direction)
+        scale = np.linalg.norm(jax.tree.leaves(gradient)[index]) * np.linalg.norm(direction)
+        assert abs(got - wanted) < 1e-4 * scale + 1e-5, name
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "counts"),
+    [
+        (2, 3, (295_875, 268_227, 256_707)),
+        (16, 8, (297_096, 269_448, 257_928)),
+        (8, 6, (296_454, 268_806, 257_286)),
+    ],
+    ids=["equal repeats", "dyck", "most freq"],
+)
+def test_parameter_counts_of_table_5(inputs, outputs, counts):
+    for width, count in zip((64, 32, 16), counts, strict=True):
+        config = TraceRelayConfig(inputs, outputs, trace_widths=(64, width, 64))
+        assert parameter_count(config) == count
+        assert parameter_count(dataclasses.replace(config, inherit_phase=False)) == count
+
+
+@pytest.mark.parametrize("inherit", [True, False])
+def test_reach_of_the_paper_network(inherit):
+    """3 (W + L) = 69 positions without inheritance, no limit with it; to the bit."""
+    config = TraceRelayConfig(3, 3, trace_widths=(64, 16, 64), inherit_phase=inherit)
+    model, params = make(config)
+    params = jax.tree.map(lambda x: 10 * x, params)  # large enough that what can move an output does
+    length = 141
+    tokens = np.repeat(tokens_of(config, 1, length), 3, axis=0)
+    tokens[1, -1 - 69] = (tokens[0, -1 - 69] + 1) % 3
+    tokens[2, -1 - 70] = (tokens[0, -1 - 70] + 1) % 3
+    last = np.asarray(jax.jit(model.apply)(params, tokens)[0][:, -1])
+    assert (last[1] != last[0]).any()
+    assert (last[2] != last[0]).any() == inherit
+
+
+@pytest.mark.parametrize("attention", ["reference", "blocked"])
+def test_a_future_token_leaves_every_earlier_logit_as_it_was(attention):
+    config = dataclasses.replace(SMALL, attention=attention)
+    model, params = make(config)
+    length = 27
+    tokens = tokens_of(config, 1, length)
+    apply = jax.jit(model.apply)
+    logits = np.asarray(apply(params, tokens)[0])
+    for t in range(length):
+        changed = tokens.copy()
+        changed[0, t] = (tokens[0, t] + 1) % config.inputs
+        moved = np.asarray(apply(params, changed)[0])
+        np.testing.assert_array_equal(moved[:, :t], logits[:, :t])
+        assert (moved[:, t] != logits[:, t]).any()
+
+
+@pytest.mark.parametrize("padding", [1, 4, 7, 16])
+def test_left_padding_changes_nothing_at_valid_positions(padding):
+    model, params = make(SMALL)
+    tokens = tokens_of(SMALL, 2, 21)
+    logits, _ = model.apply(params, tokens)
+    padded = np.pad(tokens, ((0, 0), (padding, 0)), constant_values=3)
+    valid = np.pad(np.ones_like(tokens, bool), ((0, 0), (padding, 0)))
+    moved, _ = model.apply(params, padded, valid)
+    np.testing.assert_allclose(moved[:, padding:], logits, atol=2e-5 * np.abs(logits).max())
+
+
+def test_padded_tokens_are_never_seen():
+    model, params = make(SMALL)
+    tokens = tokens_of(SMALL, 1, 24)
+    valid = np.random.default_rng(5).random((1, 24)) < 0.6
+    other = np.where(valid, tokens, (tokens + 1) % SMALL.inputs)
+    assert (other != tokens).any()
+    a, b = (np.asarray(model.apply(params, x, valid)[0]) for x in (tokens, other))
+    np.testing.assert_array_equal(a[valid], b[valid])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("attention", ["reference", "blocked"])
+def test_a_row_of_padding_gives_no_nan(attention, dtype):
+    config = dataclasses.replace(SMALL, attention=attention, dtype=dtype)
+    model, params = make(config)
+    tokens = tokens_of(config, 2, 13)
+    valid = np.zeros((2, 13), bool)
+    valid[0] = True
+
+    def loss(params):
+        return jnp.sum(model.apply(params, tokens, valid)[0] ** 2)
+
+    value, gradient = jax.jit(jax.value_and_grad(loss))(params)
+    chex.assert_tree_all_finite((value, gradient))
+
+
+def test_bfloat16_keeps_parameters_phases_and_logits_in_full_precision():
+    config = dataclasses.replace(SMALL, dtype="bfloat16")
+    model, params = make(config)
+    tokens = tokens_of(config, 2, 30)
+    logits, cache = model.apply(params, tokens)
+    exact, _ = TraceRelay(SMALL).apply(params, tokens)
+    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
+    assert logits.dtype == jnp.float32
+    assert cache[0].right_key.dtype == jnp.bfloat16
+    assert cache[0].phase.turns.dtype == jnp.int32
+    error = np.abs(logits - exact).max() / np.abs(exact).max()
+    assert 1e-4 < error < 0.1  # it computes in bfloat16, and still the same thing
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_any_cut_continues_from_the_cache(variant):
+    config = dataclasses.replace(SMALL, **VARIANTS[variant])
+    model, params = make(config)
+    tokens = tokens_of(config, 2, 23)
+    valid = np.random.default_rng(6).random((2, 23)) < 0.8
+    whole, whole_cache = model.apply(params, tokens, valid)
+    cache, parts = init_cache(config, 2), []
+    for start, end in itertools.pairwise((0, 1, 2, 5, 6, 14, 23)):
+        logits, cache = model.apply(params, tokens[:, start:end], valid[:, start:end], cache)
+        parts.append(logits)
+    scale = np.abs(whole).max()
+    np.testing.assert_allclose(np.where(valid[..., None], np.concatenate(parts, 1), 0),
+                               np.where(valid[..., None], whole, 0), atol=2e-5 * scale)  # fmt: skip
+    chex.assert_trees_all_equal_shapes_and_dtypes(cache, whole_cache)
+    for layer, whole_layer in zip(cache, whole_cache, strict=True):
+        np.testing.assert_array_equal(layer.lineage_valid, whole_layer.lineage_valid)
+        assert_same_angle(radians_of(config, layer.phase), radians_of(config, whole_layer.phase))
+
+
+def test_a_foreign_cache_is_refused():
+    model, params = make(SMALL)
+    tokens = tokens_of(SMALL, 2, 3)
+    for config, batch, field in (
+        (SMALL, 3, r"cache\[0\].right_query"),
+        (dataclasses.replace(SMALL, left_window=(6, 5)), 2, r"cache\[0\].left_key"),
+        (dataclasses.replace(SMALL, dtype="bfloat16"), 2, r"bfloat16"),
+        (dataclasses.replace(SMALL, phase="radians"), 2, r"cache\[0\].phase"),
+        (dataclasses.replace(SMALL, trace_widths=(8,)), 2, r"2 layers"),
+    ):
+        with pytest.raises(InputError, match=field):
+            model.apply(params, tokens, cache=init_cache(config, batch))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"trace_widths": (64, 18, 64)}, r"trace_widths=18: must be divisible by heads=4"),
+        ({"trace_widths": (64, 4, 64)}, r"trace_widths=4: position='rope' needs an even width"),
+        ({"stride": 7}, r"stride=7: must exceed right_window=7"),
+        ({"stride": (8, 8, 7)}, r"stride=7: must exceed right_window=7"),
+        ({"left_window": (15, 15)}, r"left_window=\(15, 15\): must be one number or 3"),
+        ({"left_window": -1}, r"left_window=-1: must hold integers of at least 0"),
+        ({"writer_widths": (64,)}, r"writer_widths=\(64,\): must be empty or hold 3"),
+        ({"alpha": math.inf}, r"alpha=inf: must be a positive number"),
+        ({"dtype": "float16"}, r"dtype='float16': must be one of float32, bfloat16"),
+        ({"position": "learned"}, r"position='learned': must be one of"),
+        ({"heads": 0}, r"heads=0: must be an integer of at least 1"),
+        ({"inherit_phase": 1}, r"inherit_phase=1: must be True or False"),
+        ({"trace_widths": ()}, r"trace_widths=\(\): must hold one width"),
+    ],
+)
+def test_a_bad_configuration_names_field_value_and_what_is_allowed(fields, message):
+    with pytest.raises(InputError, match=message):
+        TraceRelayConfig(8, 6, **fields)
+
+
+def test_the_configuration_is_hashable_and_lists_become_tuples():
+    assert hash(TraceRelayConfig(8, 6, trace_widths=[64, 16, 64])) == hash(
+        TraceRelayConfig(8, 6, trace_widths=(64, 16, 64))
+    )
+
+
+def test_initialisation():
+    uniform = dict(init="uniform", increment_init_scale=0.0)
+    for fields, name, check in (
+        ({}, "P_phi", lambda x: abs(x.std() - 0.4) < 0.05),
+        (uniform, "P_phi", lambda x: 0.9 / 4 < abs(x).max() <= 1 / 4),  # fan in 2 D = 16
+        (uniform, "P_delta", lambda x: abs(x).max() <= 1 / math.sqrt(8)),
+        (uniform | {"increment_init_scale": 3.0}, "P_delta", lambda x: 2 < x.std() < 4),
+    ):
+        _, params = make(dataclasses.replace(SMALL, **fields))
+        assert check(np.asarray(params["params"]["layer_0"][name]["kernel"])), (fields, name)
