@@ -30,7 +30,13 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
     logging.set_verbosity(logging.WARNING)  # Orbax tells of every save in a dozen lines; the flag --verbosity overrides
     try:
         rest = flags.FLAGS(argv)
-    except (flags.Error, ValueError, TypeError, KeyError, AttributeError) as error:  # ml_collections raises any of these
+    except (
+        flags.Error,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+    ) as error:  # ml_collections raises any of these
         _fail(_essence(error))
     if len(rest) > 1:
         _fail(f"argument {rest[1]!r}: not understood; settings are written --name=value")

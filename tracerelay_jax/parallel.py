@@ -44,7 +44,11 @@ def sum_over_rows(function: Callable, mesh: Mesh) -> Callable:
         return jax.lax.psum(total, "data")
 
     return jax.shard_map(
-        on_device, mesh=mesh, in_specs=(PartitionSpec(), PartitionSpec("data")), out_specs=PartitionSpec(), check_vma=False
+        on_device,
+        mesh=mesh,
+        in_specs=(PartitionSpec(), PartitionSpec("data")),
+        out_specs=PartitionSpec(),
+        check_vma=False,
     )
 
 

@@ -60,12 +60,19 @@ def paper_config(task: str, dc: int, seed: int, inherit: bool) -> ConfigDict:
     config.task = task
     config.task_options = ConfigDict()
     config.model = _model_fields(dc, inherit)
-    config.training = ConfigDict(
-        dict(batch_size=64, updates=20_000, learning_rate=3e-4, warmup_updates=100, beta1=0.9, beta2=0.999, epsilon=1e-8,
-             weight_decay=0.01, gradient_clip=1.0, log_every=50)
-    )  # fmt: skip
-    config.validation = ConfigDict(dict(seed=20261007, every=250, threshold=0.99, passes=2))
-    config.evaluation = ConfigDict(dict(seed=20261006))
+    config.training = ConfigDict()
+    config.training.batch_size = 64
+    config.training.updates = 20_000
+    config.training.learning_rate = 3e-4
+    config.training.warmup_updates = 100
+    config.training.beta1 = 0.9
+    config.training.beta2 = 0.999
+    config.training.epsilon = 1e-8
+    config.training.weight_decay = 0.01
+    config.training.gradient_clip = 1.0
+    config.training.log_every = 50
+    config.validation = ConfigDict({"seed": 20261007, "every": 250, "threshold": 0.99, "passes": 2})
+    config.evaluation = ConfigDict({"seed": 20261006})
     return config
 
 

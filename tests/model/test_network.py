@@ -44,8 +44,11 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("length", [1, 3, 4, 5, 8, 19])  # T < W, T = W, W | T, W does not divide T
-@pytest.mark.parametrize("variant", VARIANTS)
+# T < W, T = W, W | T, W does not divide T; the other variants only at the last, which holds what the others do.
+@pytest.mark.parametrize(
+    ("variant", "length"),
+    [*(("paper", length) for length in (1, 3, 4, 5, 8)), *((variant, 19) for variant in VARIANTS)],
+)
 def test_equals_the_loop_over_the_equations(variant, length):
     config = dataclasses.replace(SMALL, **VARIANTS[variant])
     model, params = make(config)
@@ -124,9 +127,9 @@ def test_parameter_counts_of_table_5(inputs, outputs, counts):
 @pytest.mark.parametrize("inherit", [True, False])
 def test_reach_of_the_paper_network(inherit):
     """3 (W + L) = 69 positions without inheritance, no limit with it; to the bit."""
-    config = TraceRelayConfig(3, 3, trace_widths=(64, 16, 64), inherit_phase=inherit)
+    # Parameters large enough that what can move an output does, and small enough that no softmax is saturated.
+    config = TraceRelayConfig(3, 3, trace_widths=(64, 16, 64), inherit_phase=inherit, init_scale=0.2)
     model, params = make(config)
-    params = jax.tree.map(lambda x: 10 * x, params)  # large enough that what can move an output does
     length = 141
     tokens = np.repeat(tokens_of(config, 1, length), 3, axis=0)
     tokens[1, -1 - 69] = (tokens[0, -1 - 69] + 1) % 3
@@ -152,14 +155,14 @@ def test_a_future_token_leaves_every_earlier_logit_as_it_was(attention):
         assert (moved[:, t] != logits[:, t]).any()
 
 
-@pytest.mark.parametrize("padding", [1, 4, 7, 16])
+@pytest.mark.parametrize("padding", [1, 4, 19])
 def test_left_padding_changes_nothing_at_valid_positions(padding):
     model, params = make(SMALL)
     tokens = tokens_of(SMALL, 2, 21)
-    logits, _ = model.apply(params, tokens)
+    logits, _ = jax.jit(model.apply)(params, tokens)
     padded = np.pad(tokens, ((0, 0), (padding, 0)), constant_values=3)
     valid = np.pad(np.ones_like(tokens, bool), ((0, 0), (padding, 0)))
-    moved, _ = model.apply(params, padded, valid)
+    moved, _ = jax.jit(model.apply)(params, padded, valid)
     np.testing.assert_allclose(moved[:, padding:], logits, atol=2e-5 * np.abs(logits).max())
 
 
@@ -169,7 +172,8 @@ def test_padded_tokens_are_never_seen():
     valid = np.random.default_rng(5).random((1, 24)) < 0.6
     other = np.where(valid, tokens, (tokens + 1) % SMALL.inputs)
     assert (other != tokens).any()
-    a, b = (np.asarray(model.apply(params, x, valid)[0]) for x in (tokens, other))
+    apply = jax.jit(model.apply)
+    a, b = (np.asarray(apply(params, x, valid)[0]) for x in (tokens, other))
     np.testing.assert_array_equal(a[valid], b[valid])
 
 
@@ -193,8 +197,8 @@ def test_bfloat16_keeps_parameters_phases_and_logits_in_full_precision():
     config = dataclasses.replace(SMALL, dtype="bfloat16")
     model, params = make(config)
     tokens = tokens_of(config, 2, 30)
-    logits, cache = model.apply(params, tokens)
-    exact, _ = TraceRelay(SMALL).apply(params, tokens)
+    logits, cache = jax.jit(model.apply)(params, tokens)
+    exact, _ = jax.jit(TraceRelay(SMALL).apply)(params, tokens)
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
     assert logits.dtype == jnp.float32
     assert cache[0].right_key.dtype == jnp.bfloat16
@@ -203,16 +207,17 @@ def test_bfloat16_keeps_parameters_phases_and_logits_in_full_precision():
     assert 1e-4 < error < 0.1  # it computes in bfloat16, and still the same thing
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", ["paper", "without inheritance", "radians", "widths apart", "windows per layer"])
 def test_any_cut_continues_from_the_cache(variant):
     config = dataclasses.replace(SMALL, **VARIANTS[variant])
     model, params = make(config)
-    tokens = tokens_of(config, 2, 23)
-    valid = np.random.default_rng(6).random((2, 23)) < 0.8
-    whole, whole_cache = model.apply(params, tokens, valid)
+    tokens = tokens_of(config, 2, 25)
+    valid = np.random.default_rng(6).random((2, 25)) < 0.8
+    apply = jax.jit(model.apply)
+    whole, whole_cache = apply(params, tokens, valid)
     cache, parts = init_cache(config, 2), []
-    for start, end in itertools.pairwise((0, 1, 2, 5, 6, 14, 23)):
-        logits, cache = model.apply(params, tokens[:, start:end], valid[:, start:end], cache)
+    for start, end in itertools.pairwise((0, 1, 2, 13, 14, 25)):
+        logits, cache = apply(params, tokens[:, start:end], valid[:, start:end], cache)
         parts.append(logits)
     scale = np.abs(whole).max()
     np.testing.assert_allclose(np.where(valid[..., None], np.concatenate(parts, 1), 0),
@@ -261,13 +266,11 @@ def test_a_bad_configuration_names_field_value_and_what_is_allowed(fields, messa
 
 
 def test_the_configuration_is_hashable_and_lists_become_tuples():
-    assert hash(TraceRelayConfig(8, 6, trace_widths=[64, 16, 64])) == hash(
-        TraceRelayConfig(8, 6, trace_widths=(64, 16, 64))
-    )
+    assert hash(TraceRelayConfig(8, 6, trace_widths=[64, 16, 64])) == hash(TraceRelayConfig(8, 6, trace_widths=(64, 16, 64)))
 
 
 def test_initialisation():
-    uniform = dict(init="uniform", increment_init_scale=0.0)
+    uniform = {"init": "uniform", "increment_init_scale": 0.0}
     for fields, name, check in (
         ({}, "P_phi", lambda x: abs(x.std() - 0.4) < 0.05),
         (uniform, "P_phi", lambda x: 0.9 / 4 < abs(x).max() <= 1 / 4),  # fan in 2 D = 16

@@ -34,5 +34,7 @@ def describe(experiment: Experiment, length: int, metrics: dict[str, Any]) -> st
     for name in _COLUMNS:
         value = metrics.get(name)
         if value is not None:
-            parts.append(f"{name} {value:7.2%}" if isinstance(value, float) and name != "cross_entropy" else f"{name} {value:.4g}")
+            parts.append(
+                f"{name} {value:7.2%}" if isinstance(value, float) and name != "cross_entropy" else f"{name} {value:.4g}"
+            )
     return "  ".join([*parts, f"({metrics['examples']} examples)"])

@@ -40,7 +40,7 @@ class TraceRelayLayer(nn.Module):
         h_tilde_BTH = m_BTH + linear(c, c.hidden, "P_L")(o_left)  # Eq. (6)
         out_BTH = h_tilde_BTH + GatedFFN(c, name="ffn")(rms_norm(c, "ffn_norm")(h_tilde_BTH))
 
-        tail = dict(phase=jax.tree.map(_last, cache.phase, theta), lineage_valid=_last(cache.lineage_valid, v_BT))
+        tail = {"phase": jax.tree.map(_last, cache.phase, theta), "lineage_valid": _last(cache.lineage_valid, v_BT)}
         return out_BTH, LayerCache(**right, **tail, **left)
 
     def _right_writer(self, h_BTH, valid_BT, cache: LayerCache):

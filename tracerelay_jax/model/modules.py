@@ -55,6 +55,7 @@ class Projections(nn.Module):
 
     @nn.compact
     def __call__(self, x_BTH: jax.Array) -> tuple[jax.Array, ...]:
+        """Projects a chunk."""
         c = self.config
         shape = (x_BTH.shape[-1], self.width)
         maps = [self.param(name, initializer(c), shape, jnp.float32) for name in ("query", "key", "value")]
@@ -71,6 +72,7 @@ class GatedFFN(nn.Module):
 
     @nn.compact
     def __call__(self, x_BTH: jax.Array) -> jax.Array:
+        """Applies the FFN at each position."""
         gate_BTF = linear(self.config, self.config.ffn, "gate")(x_BTH)
         up_BTF = linear(self.config, self.config.ffn, "up")(x_BTH)
         return linear(self.config, self.config.hidden, "down")(nn.silu(gate_BTF) * up_BTF)

@@ -1,0 +1,1 @@
+"""Training: lengths, step, stop rule, checkpoints, loop, and whole runs."""

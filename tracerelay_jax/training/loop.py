@@ -50,9 +50,7 @@ class Trainer:
         return progress
 
     def _start(self, checkpoints: Checkpoints) -> tuple[TrainState, Progress]:
-        make_state = jax.jit(
-            functools.partial(init_state, self._model, self._optimizer), out_shardings=self._replicated
-        )
+        make_state = jax.jit(functools.partial(init_state, self._model, self._optimizer), out_shardings=self._replicated)
         state = make_state(jnp.uint32(self._experiment.seed))
         restored = checkpoints.restore_latest(state)
         state, progress = restored or (state, Progress())

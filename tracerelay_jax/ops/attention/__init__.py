@@ -37,7 +37,8 @@ def local_attention(
       right: keys after the centre in the window.
       position: `none`; `rope`, rotary over the whole head, base 10,000, halves paired; `alibi`, a linear bias by distance.
       implementation: `reference` builds the (T, S) scores and masks the band, quadratic memory; `blocked` builds scores
-        between blocks of about the window's size, memory linear in T, reverse-mode gradients only; `auto` is `blocked` on every device.
+        between blocks of about the window's size, memory linear in T, with
+        reverse-mode gradients only; `auto` is `blocked` on every device.
 
     Returns:
       (B, T, N, K) in the type of `v`; zeros, with zero gradients, where a query sees no valid key.
