@@ -16,9 +16,11 @@ from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.run import train_and_evaluate
+from tracerelay_jax.training.tensorboard import tensorboard_writer
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "Config file of the run, with its arguments after a colon.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder; by default runs/ and the run's name.")
+_TENSORBOARD = flags.DEFINE_bool("tensorboard", False, "Also write TensorBoard scalars to the folder; needs the extra.")
 flags.mark_flag_as_required("config")
 
 
@@ -29,7 +31,8 @@ def main(_):
     experiment = make_experiment(config)
     folder = RunFolder(_WORKDIR.value or f"runs/{experiment.name}")
     folder.create_or_check(config, sys.argv)
-    train_and_evaluate(experiment, folder, Reporter())
+    on_event = tensorboard_writer(folder.path / "tensorboard") if _TENSORBOARD.value else None
+    train_and_evaluate(experiment, folder, Reporter(), on_event)
 
 
 if __name__ == "__main__":

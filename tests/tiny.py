@@ -5,9 +5,9 @@ import importlib.util
 from tracerelay_jax.experiment import make_experiment
 
 OVERRIDES = {
-    "equal_repeats": {"training.lengths": (10, 24), "validation.lengths": (8, 16), "evaluation.ood_lengths": (24,)},
-    "dyck": {"training.lengths": (10, 24), "validation.lengths": (8, 16), "evaluation.ood_lengths": (24,)},
-    "most_freq": {"training.lengths": (45, 58), "validation.lengths": (48, 56), "evaluation.ood_lengths": (64,)},
+    "equal_repeats": {"training.lengths": (23, 24), "validation.lengths": (8, 16), "evaluation.ood_lengths": (24,)},
+    "dyck": {"training.lengths": (22, 24), "validation.lengths": (8, 16), "evaluation.ood_lengths": (24,)},
+    "most_freq": {"training.lengths": (57, 58), "validation.lengths": (48, 56), "evaluation.ood_lengths": (64,)},
 }
 SHARED = {
     "model.hidden": 8, "model.ffn": 12, "model.heads": 2, "model.trace_widths": (4,), "model.left_window": (3,),

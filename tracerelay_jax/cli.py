@@ -46,8 +46,10 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
 def _guarded(main: Callable[[Sequence[str]], None], argv: Sequence[str]) -> None:
     try:
         main(argv)
-    except (InputError, FloatingPointError, OSError) as error:
+    except (InputError, FloatingPointError) as error:
         _fail(str(error))
+    except OSError as error:  # a missing config file comes as several lines, the last of which says so
+        _fail(str(error).strip().splitlines()[-1].strip())
 
 
 def _essence(error: Exception) -> str:

@@ -9,19 +9,14 @@ import numpy as np
 from tracerelay_jax.tasks import Task, draw_key
 
 _MOST_BUCKETS = 8
-_BUCKET_MULTIPLE = 8
 _LENGTH_STREAM = 2**32 - 1  # in the place of a step that no run reaches, apart from the keys of all examples
 
 
 def length_buckets(task: Task, lengths: tuple[int, int]) -> tuple[int, ...]:
-    """Padded lengths, at most eight multiples of eight, for batches of sources between `lengths`, ascending.
-
-    Evenly spaced, the last the longest sequence rounded up.
-    """
+    """Padded lengths, at most eight, for batches of sources between `lengths`: evenly spaced down from the longest."""
     shortest, longest = (task.positions(length) for length in lengths)
-    top = -(-longest // _BUCKET_MULTIPLE) * _BUCKET_MULTIPLE
-    step = -(-(longest - shortest + 1) // (_MOST_BUCKETS * _BUCKET_MULTIPLE)) * _BUCKET_MULTIPLE
-    return tuple(sorted(edge for edge in (top - step * i for i in range(_MOST_BUCKETS)) if edge > shortest - step))
+    step = -(-(longest - shortest + 1) // _MOST_BUCKETS)
+    return tuple(range(longest, shortest - 1, -step))[::-1]
 
 
 def bucket_of(buckets: tuple[int, ...], positions: int) -> int:

@@ -3,6 +3,8 @@
 import functools
 import math
 import time
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,12 +25,15 @@ from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.step import TrainState, init_state, make_train_step
 from tracerelay_jax.training.stopping import Progress, Validation
 
+EventHook = Callable[[dict[str, Any]], None]  # is given each event of metrics.jsonl
+
 
 class Trainer:
     """Trains one run in its folder, from its latest checkpoint if there is one, until it has stopped."""
 
-    def __init__(self, experiment: Experiment, folder: RunFolder, reporter: Reporter):
+    def __init__(self, experiment: Experiment, folder: RunFolder, reporter: Reporter, on_event: EventHook | None = None):
         self._experiment, self._folder, self._reporter = experiment, folder, reporter
+        self._on_event = on_event or (lambda event: None)
         self._model = TraceRelay(experiment.model)
         self._optimizer = make_optimizer(experiment.training)
         self._mesh = data_mesh(experiment.training.batch_size)
@@ -73,7 +78,7 @@ class Trainer:
         event = {"event": "validation", "update": progress.updates, "score": validation.score,
                  "cross_entropy": validation.cross_entropy, "lengths": validation.lengths,
                  "tokens": progress.tokens, "seconds": round(progress.seconds, 3)}  # fmt: skip
-        self._folder.append_metrics(event)
+        self._emit(event)
         checkpoints.save(state, progress, validation)
         self._reporter.line(self._describe(validation))
         return state
@@ -120,7 +125,11 @@ class Trainer:
             )
         event = {"event": "train", "update": progress.updates, "loss": loss, "gradient_norm": norm,
                  "updates_per_second": round(self._pace.updates_per_second, 2)}  # fmt: skip
+        self._emit(event)
+
+    def _emit(self, event: dict[str, Any]) -> None:
         self._folder.append_metrics(event)
+        self._on_event(event)
 
     @functools.cached_property
     def _validation_sets(self):

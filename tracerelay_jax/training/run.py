@@ -7,22 +7,24 @@ from tracerelay_jax.experiment import Experiment
 from tracerelay_jax.model.network import parameter_count
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
-from tracerelay_jax.training.loop import Trainer, load_best, stop_reason
+from tracerelay_jax.training.loop import EventHook, Trainer, load_best, stop_reason
 from tracerelay_jax.training.stopping import Progress
 
 
-def train_and_evaluate(experiment: Experiment, folder: RunFolder, reporter: Reporter) -> dict[str, Any]:
+def train_and_evaluate(
+    experiment: Experiment, folder: RunFolder, reporter: Reporter, on_event: EventHook | None = None
+) -> dict[str, Any]:
     """Does what is left of a run and returns its result, which it writes to result.json.
 
     A finished run is not touched; an interrupted one goes on from its latest checkpoint, bit for bit as if it had never
-    stopped.
+    stopped. `on_event` is given each event of metrics.jsonl as well.
     """
     result = folder.read_result()
     if result is not None:
         reporter.line(f"{folder.path} is finished; its result is in {folder.path / 'result.json'}")
         return result
     reporter.line(f"run {experiment.name} in {folder.path}: {parameter_count(experiment.model):,} parameters")
-    progress = Trainer(experiment, folder, reporter).run()
+    progress = Trainer(experiment, folder, reporter, on_event).run()
     best, params = load_best(folder)
     reason = stop_reason(experiment, progress)
     reporter.line(

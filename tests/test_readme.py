@@ -1,0 +1,20 @@
+import re
+
+
+def blocks(root, language):
+    return re.findall(rf"```{language}\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+
+
+def test_the_code_in_the_readme_runs(root, capsys):
+    (code,) = blocks(root, "python")
+    assert len(code.splitlines()) < 30
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out == "(2, 1, 6)\n"
+
+
+def test_files_that_the_readme_names_exist(root):
+    commands = "\n".join(blocks(root, "bash"))
+    for path in re.findall(r"(?:launch|configs)/\w+\.py", commands) + re.findall(
+        r"\]\((\S+\.png)\)", (root / "README.md").read_text()
+    ):
+        assert (root / path).is_file(), path
