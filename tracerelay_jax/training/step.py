@@ -67,7 +67,7 @@ def make_train_step(
         gradients = jax.tree.map(lambda g: g * scale, gradients)
         updates, opt_state = optimizer.update(gradients, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
-        metrics = StepMetrics(loss * scale, optax.global_norm(gradients))
+        metrics = StepMetrics(loss * scale, optax.tree.norm(gradients))
         return TrainState(state.step + 1, params, opt_state), metrics
 
     return step
