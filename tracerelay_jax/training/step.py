@@ -34,15 +34,11 @@ class StepMetrics(NamedTuple):
     gradient_norm: jax.Array
 
 
-def cross_entropy(logits: jax.Array, targets: jax.Array) -> jax.Array:
-    """Cross-entropy in nats of (..., outputs) float32 logits for (...) integer targets."""
-    return optax.softmax_cross_entropy_with_integer_labels(logits, targets)
-
-
 def loss_sum(model: TraceRelay, params: optax.Params, batch: Batch) -> jax.Array:
     """Cross-entropy summed over the scored positions of the batch."""
     logits, _ = model.apply(params, batch.tokens, batch.valid)
-    return jnp.sum(cross_entropy(logits, batch.targets), where=batch.scored)
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch.targets)
+    return jnp.sum(losses, where=batch.scored)
 
 
 def init_state(model: TraceRelay, optimizer: optax.GradientTransformation, seed: int | jax.Array) -> TrainState:
