@@ -47,14 +47,14 @@ def layer(c, p, h, valid):
     length, w = len(h), c.stride
 
     def project(name, x, width):
-        return tuple((x @ p[name][part]).reshape(c.heads, width // c.heads) for part in ("query", "key", "value"))
+        return tuple((x @ p[name][part].T).reshape(c.heads, width // c.heads) for part in ("query", "key", "value"))
 
     right = [project("right", rms_norm(h[t], p["right_norm"]["scale"]), c.writer_width) for t in range(length)]
 
     def delta(i):  # Eq. (1)
         seen = [j for j in range(i, i + c.right_window + 1) if j < length and valid[j]]
         o = attend(right[i][0], [right[j][1] for j in seen], [right[j][2] for j in seen], [j - i for j in seen], c.position)
-        return c.alpha * np.tanh(o @ p["right_out"]["kernel"] @ p["P_delta"]["kernel"])
+        return c.alpha * np.tanh(o @ p["right_out"]["weight"].T @ p["P_delta"]["weight"].T)
 
     theta, v, m, out = [], [], [], []
     for t in range(length):
@@ -68,27 +68,27 @@ def layer(c, p, h, valid):
             theta.append(np.mod(u, 2 * np.pi))
             v.append(q)
         readout = np.concatenate([np.cos(theta[t]), np.sin(theta[t])]) if v[t] else np.zeros(2 * c.trace_width)
-        m.append(h[t] + readout @ p["P_phi"]["kernel"])  # Eq. (4)
+        m.append(h[t] + readout @ p["P_phi"]["weight"].T)  # Eq. (4)
 
     left = [project("left", rms_norm(m[t], p["left_norm"]["scale"]), c.reader_width) for t in range(length)]
     for t in range(length):
         seen = [j for j in range(t - c.left_window, t + 1) if j >= 0 and valid[j]]
         o = attend(left[t][0], [left[j][1] for j in seen], [left[j][2] for j in seen], [j - t for j in seen], c.position)
-        h_tilde = m[t] + o @ p["left_out"]["kernel"] @ p["P_L"]["kernel"]  # Eqs. (5), (6)
+        h_tilde = m[t] + o @ p["left_out"]["weight"].T @ p["P_L"]["weight"].T  # Eqs. (5), (6)
         x = rms_norm(h_tilde, p["ffn_norm"]["scale"])
         ffn = p["ffn"]
-        gated = silu(x @ ffn["gate"]["kernel"]) * (x @ ffn["up"]["kernel"])
-        out.append(h_tilde + gated @ ffn["down"]["kernel"])
+        gated = silu(x @ ffn["gate"]["weight"].T) * (x @ ffn["up"]["weight"].T)
+        out.append(h_tilde + gated @ ffn["down"]["weight"].T)
     return np.array(out), np.array(theta), np.array(v)
 
 
 def network(config, params, tokens, valid):
     """Logits (T, outputs) of one sequence, and [(theta, v)] of each layer."""
     p = params["params"]
-    h = np.array([p["input"]["kernel"][token] * ok for token, ok in zip(tokens, valid, strict=True)])
+    h = np.array([p["input"]["weight"][:, token] * ok for token, ok in zip(tokens, valid, strict=True)])
     states = []
     for index, c in enumerate(config.layers):
         h, theta, v = layer(c, p[f"layer_{index}"], h, valid)
         states.append((theta, v))
     normed = np.array([rms_norm(x, p["final_norm"]["scale"]) for x in h])
-    return normed @ p["head"]["kernel"] + p["head"]["bias"], states
+    return normed @ p["head"]["weight"].T + p["head"]["bias"], states

@@ -2,7 +2,17 @@
 
 from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.errors import InputError
+from tracerelay_jax.generation import Sampling, generate, left_pad
 from tracerelay_jax.model.cache import init_cache
 from tracerelay_jax.model.network import TraceRelay, parameter_count
 
-__all__ = ["InputError", "TraceRelay", "TraceRelayConfig", "init_cache", "parameter_count"]
+__all__ = [
+    "InputError",
+    "Sampling",
+    "TraceRelay",
+    "TraceRelayConfig",
+    "generate",
+    "init_cache",
+    "left_pad",
+    "parameter_count",
+]

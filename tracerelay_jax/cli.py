@@ -11,10 +11,15 @@ from absl import app, flags, logging
 from tracerelay_jax.errors import InputError
 
 
-def run(main: Callable[[Sequence[str]], None]) -> None:
-    """Runs `main(argv)` as a program: bad input ends it with one line on standard error and status 2."""
+def run(main: Callable[[Sequence[str]], None], commands: Sequence[str] = ()) -> None:
+    """Runs `main(argv)` as a program: bad input ends it with one line on standard error and status 2.
+
+    Args:
+      main: takes the program and its command, if it has any.
+      commands: words of which a person gives one, besides the flags.
+    """
     try:
-        app.run(main=lambda argv: _guarded(main, argv), flags_parser=_parse_flags)
+        app.run(main=lambda argv: _guarded(main, argv), flags_parser=lambda argv: _parse_flags(argv, commands))
     except KeyboardInterrupt:
         sys.exit("interrupted; the same command goes on from the latest checkpoint")
 
@@ -25,7 +30,7 @@ def use_all_cores() -> None:
     jax.config.update("jax_num_cpu_devices", cores)
 
 
-def _parse_flags(argv: Sequence[str]) -> list[str]:
+def _parse_flags(argv: Sequence[str], commands: Sequence[str]) -> list[str]:
     warnings.filterwarnings("ignore", message=".*load_module.*", category=DeprecationWarning)  # ml_collections' loader
     logging.set_verbosity(logging.WARNING)  # Orbax tells of every save in a dozen lines; the flag --verbosity overrides
     try:
@@ -38,8 +43,12 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
         AttributeError,
     ) as error:  # ml_collections raises any of these
         _fail(_essence(error))
-    if len(rest) > 1:
-        _fail(f"argument {rest[1]!r}: not understood; settings are written --name=value")
+    odd = rest[2:] if commands else rest[1:]
+    if odd:
+        _fail(f"argument {odd[0]!r}: not understood; settings are written --name=value")
+    if commands and (len(rest) < 2 or rest[1] not in commands):
+        given = repr(rest[1]) if len(rest) > 1 else "none given"
+        _fail(f"command {given}: must be one of {', '.join(commands)}")
     return rest
 
 

@@ -15,7 +15,7 @@ POSITIONS = ("none", "rope", "alibi")
 INITIALISATIONS = ("normal", "uniform")
 DTYPES = ("float32", "bfloat16")
 PHASES = ("turns", "radians")
-ATTENTIONS = ("auto", "reference", "blocked")
+ATTENTIONS = ("auto", "reference", "windowed", "pallas", "pallas_interpret")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,40 +1,193 @@
-"""Greedy generation through the one forward path: prefill, then one position at a time from the cache."""
+"""Generation through the one forward path: prefill in chunks, then one position at a time from the cache."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from tracerelay_jax.errors import InputError
+from tracerelay_jax.model.cache import Cache, init_cache
 from tracerelay_jax.model.network import TraceRelay
 
+_LEAST_BUCKET = 32
 
-def generate_greedily(
+
+class Generated(NamedTuple):
+    """What was generated.
+
+    Attributes:
+      outputs: (B, steps) int32 output symbols; after a stop symbol, that symbol again.
+      lengths: (B,) int32, outputs up to and with the first stop symbol; `steps` where none came.
+    """
+
+    outputs: jax.Array
+    lengths: jax.Array
+
+
+class Sampling(NamedTuple):
+    """How an output is chosen from its logits.
+
+    Attributes:
+      temperature: divides the logits; 0 takes the likeliest output.
+      top_k: samples among the k likeliest only; 0 is no limit.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+
+
+GREEDY = Sampling()
+
+
+def generate(
     model: TraceRelay,
     params,
     prompt: jax.Array,
+    valid: jax.Array | None = None,
+    *,
     steps: int,
+    key: jax.Array | None = None,
+    sampling: Sampling = GREEDY,
+    stop: Sequence[int] = (),
     feed_back: Callable[[jax.Array], jax.Array] = lambda output: output,
-) -> jax.Array:
-    """Continues each prompt with the likeliest output, fed back as the next input.
+    chunk: int = 512,
+) -> Generated:
+    """Continues each prompt; may be traced, and is best called under `jax.jit`.
 
     Args:
       model: the network.
       params: its parameters.
-      prompt: (B, T) int inputs, all valid.
-      steps: outputs to generate.
+      prompt: (B, T) int inputs, T of at least 1, see `left_pad` for prompts of several lengths.
+      valid: (B, T) bool, False at the padding that stands before a shorter prompt; all True if None.
+      steps: outputs to generate at most; it ends earlier when every row has come to a stop symbol.
+      key: a typed PRNG key, or (B,) keys, one for each row; needed where the temperature is not 0. A row's outputs depend on
+        its own key only; a single key is folded with the row's index.
+      sampling: temperature and top-k.
+      stop: output symbols that end a row.
       feed_back: the input symbol for an output symbol, elementwise.
+      chunk: positions of the prompt that are run at a time; it bounds the memory of the prefill.
 
     Returns:
-      (B, steps) int32 outputs.
+      The outputs and how many of them count.
+
+    Raises:
+      InputError: for a sampling, steps, stop symbol or chunk that cannot be, before anything is compiled.
     """
-    logits, cache = model.apply(params, prompt)
-    first = jnp.argmax(logits[:, -1], axis=-1).astype(jnp.int32)
+    _check(model, prompt, steps, key, sampling, stop, chunk)
+    rows = prompt.shape[0]
+    valid = jnp.ones(prompt.shape, bool) if valid is None else valid
+    logits, cache = prefill(model, params, prompt, valid, chunk)
+    keys = _row_keys(key, rows)
+    stops = jnp.asarray(tuple(stop), jnp.int32)
 
-    def step(carry, _):
-        output, cache = carry
+    def choose(logits, step, before, stopped):
+        output = jnp.where(stopped, before, choose_outputs(logits, keys, step, sampling))
+        return output, stopped | (output[:, None] == stops).any(axis=1)
+
+    def unfinished(state):
+        step, _, stopped, *_ = state
+        return (step < steps) & ~stopped.all()
+
+    def advance(state):
+        step, output, stopped, outputs, lengths, cache = state
         logits, cache = model.apply(params, feed_back(output)[:, None], cache=cache)
-        following = jnp.argmax(logits[:, -1], axis=-1).astype(jnp.int32)
-        return (following, cache), following
+        lengths = lengths + ~stopped
+        output, stopped = choose(logits[:, -1], step, output, stopped)
+        return step + 1, output, stopped, outputs.at[:, step].set(output), lengths, cache
 
-    _, rest = jax.lax.scan(step, (first, cache), length=steps - 1)
-    return jnp.concatenate([first[None], rest]).T
+    output, stopped = choose(logits, 0, jnp.zeros(rows, jnp.int32), jnp.zeros(rows, bool))
+    outputs = jnp.broadcast_to(output[:, None], (rows, steps))
+    state = (1, output, stopped, outputs, jnp.ones(rows, jnp.int32), cache)
+    step, output, _, outputs, lengths, _ = jax.lax.while_loop(unfinished, advance, state)
+    outputs = jnp.where(jnp.arange(steps) < step, outputs, output[:, None])
+    return Generated(outputs, lengths)
+
+
+def prefill(model: TraceRelay, params, prompt: jax.Array, valid: jax.Array, chunk: int) -> tuple[jax.Array, Cache]:
+    """Runs prompts (B, T) from an empty cache, `chunk` positions at a time.
+
+    Padding is set before the prompts to fill the first chunk, and chunks that are padding in all rows cost nothing.
+
+    Returns:
+      logits (B, outputs) after the last position, and the cache there.
+    """
+    rows, length = prompt.shape
+    chunk = min(chunk, length)
+    count = -(-length // chunk)
+    padding = ((0, 0), (count * chunk - length, 0))
+
+    def chunks(x):
+        return jnp.pad(x, padding).reshape(rows, count, chunk).swapaxes(0, 1)
+
+    def run(cache, tokens, valid):
+        logits, cache = model.apply(params, tokens, valid, cache)
+        return cache, logits[:, -1]
+
+    def skip(cache, *_):
+        return cache, jnp.zeros((rows, model.config.outputs))
+
+    def step(carry, chunk):
+        cache, seen = carry
+        tokens, valid = chunk
+        seen = seen | valid.any()
+        cache, logits = jax.lax.cond(seen, run, skip, cache, tokens, valid)
+        return (cache, seen), logits
+
+    start = init_cache(model.config, rows), jnp.zeros((), bool)
+    (cache, _), logits = jax.lax.scan(step, start, (chunks(prompt), chunks(valid)))
+    return logits[-1], cache
+
+
+def left_pad(prompts: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns tokens (B, T) int32 and valid (B, T) of prompts of several lengths, padding before the shorter ones.
+
+    T is a power of two, at least 32, so that prompts of all lengths come in few shapes to compile for.
+
+    Raises:
+      InputError: for an empty prompt, which leaves nothing to continue.
+    """
+    for index, prompt in enumerate(prompts):
+        if len(prompt) == 0:
+            raise InputError(f"prompts[{index}]=[]: must hold at least one symbol")
+    longest = max(map(len, prompts))
+    length = max(_LEAST_BUCKET, 1 << (longest - 1).bit_length())
+    tokens, valid = np.zeros((len(prompts), length), np.int32), np.zeros((len(prompts), length), bool)
+    for row, prompt in enumerate(prompts):
+        tokens[row, length - len(prompt) :] = prompt
+        valid[row, length - len(prompt) :] = True
+    return tokens, valid
+
+
+def choose_outputs(logits: jax.Array, keys: jax.Array | None, step: int | jax.Array, sampling: Sampling) -> jax.Array:
+    """Returns outputs (B,) int32 for logits (B, outputs); keys (B,) are folded with the step, None for the likeliest."""
+    if sampling.temperature == 0:
+        return jnp.argmax(logits, axis=-1).astype(jnp.int32)
+    if sampling.top_k:
+        least = jax.lax.top_k(logits, sampling.top_k)[0][:, -1:]
+        logits = jnp.where(logits >= least, logits, -jnp.inf)
+    step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, step)
+    return jax.vmap(jax.random.categorical)(step_keys, logits / sampling.temperature).astype(jnp.int32)
+
+
+def _row_keys(key, rows: int):
+    if key is None or key.ndim == 1:
+        return key
+    return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(rows))
+
+
+def _check(model, prompt, steps, key, sampling, stop, chunk):
+    outputs = model.config.outputs
+    checks = (
+        (prompt.ndim == 2 and prompt.shape[1] >= 1, "prompt", prompt.shape, "must be (B, T) with T of at least 1"),
+        (steps >= 1, "steps", steps, "must be at least 1"),
+        (chunk >= 1, "chunk", chunk, "must be at least 1"),
+        (sampling.temperature >= 0, "temperature", sampling.temperature, "must be 0, for the likeliest output, or positive"),
+        (0 <= sampling.top_k <= outputs, "top_k", sampling.top_k, f"must be 0, for no limit, or up to {outputs} outputs"),
+        (sampling.temperature == 0 or key is not None, "key", key, "must be a PRNG key where temperature is not 0"),
+        (all(0 <= symbol < outputs for symbol in stop), "stop", stop, f"must hold outputs from 0 to {outputs - 1}"),
+    )
+    for holds, field, value, allowed in checks:
+        if not holds:
+            raise InputError(f"{field}={value!r}: {allowed}")

@@ -19,13 +19,13 @@ TINY = [
 ]  # fmt: skip
 
 
-def run(root, program, *arguments, cwd=None):
+def run(root, program, *arguments, cwd=None, text=None):
     command = [sys.executable, str(root / "launch" / program), *arguments]
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd or root, env=environment, timeout=300)
+    return subprocess.run(command, input=text, capture_output=True, text=True, cwd=cwd or root, env=environment, timeout=300)
 
 
-def test_train_then_evaluate(root, tmp_path):
+def test_train_then_evaluate_then_generate(root, tmp_path):
     config = f"--config={root}/configs/dyck.py:dc=4,seed=43"
     trained = run(root, "train.py", config, *TINY, cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
@@ -52,6 +52,12 @@ def test_train_then_evaluate(root, tmp_path):
     assert set(lengths) == {"8", "20"}
     assert lengths["8"] == result["lengths"]["8"]
 
+    answered = run(root, "generate.py", f"--workdir={folder}", text="0 1 9\n3 4 5\n")
+    assert answered.returncode == 0, answered.stderr
+    types = [[int(word) for word in line.split()] for line in answered.stdout.splitlines()]
+    assert [len(line) for line in types] == [1, 3]
+    assert all(0 <= output < 8 for line in types for output in line)
+
 
 CONFIG = "--config=configs/most_freq.py"
 
@@ -77,6 +83,7 @@ CONFIG = "--config=configs/most_freq.py"
         ("train.py", [CONFIG, "--workdir=/dev/null/run"], "workdir=/dev/null/run: cannot be written"),
         ("train.py", [CONFIG, "--workdir=tests"], "workdir=tests: must be empty, new, or the folder of a run"),
         ("evaluate.py", ["--workdir=tests"], "workdir=tests: must be the folder of a run (it has no config.json)"),
+        ("benchmark.py", ["speed"], "command 'speed': must be one of decode, stream"),
     ],
 )  # fmt: skip
 def test_bad_input_ends_with_one_clear_line_before_anything_compiles(root, program, arguments, message):
@@ -86,6 +93,14 @@ def test_bad_input_ends_with_one_clear_line_before_anything_compiles(root, progr
     assert failed.stderr.count("\n") == 1, failed.stderr
     assert failed.stderr.startswith("error: ")
     assert failed.stdout == ""
+
+
+def test_a_line_that_is_no_source_is_named_before_anything_is_loaded(root, tmp_path):
+    RunFolder(tmp_path / "run").create_or_check(tiny.config(root, "dyck"), [])
+    (tmp_path / "words.txt").write_text("0 1 9\n9\n")
+    failed = run(root, "generate.py", f"--workdir={tmp_path}/run", f"--input={tmp_path}/words.txt")
+    assert failed.returncode == 2
+    assert failed.stderr == "error: line 2: source[0]=9: must close the bracket that was opened last\n"
 
 
 def test_a_folder_without_a_checkpoint_cannot_be_evaluated(root, tmp_path):

@@ -148,7 +148,7 @@ def test_reach_of_the_paper_network(inherit):
     assert (last[2] != last[0]).any() == inherit
 
 
-@pytest.mark.parametrize("attention", ["reference", "blocked"])
+@pytest.mark.parametrize("attention", ["reference", "windowed"])
 def test_a_future_token_leaves_every_earlier_logit_as_it_was(attention):
     config = dataclasses.replace(SMALL, attention=attention)
     model, params = make(config)
@@ -187,7 +187,7 @@ def test_padded_tokens_are_never_seen():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("attention", ["reference", "blocked"])
+@pytest.mark.parametrize("attention", ["reference", "windowed"])
 def test_a_row_of_padding_gives_no_nan(attention, dtype):
     config = dataclasses.replace(SMALL, attention=attention, dtype=dtype)
     model, params = make(config)
@@ -289,4 +289,4 @@ def test_initialisation():
     ):
         model = TraceRelay(dataclasses.replace(SMALL, **fields))
         params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
-        assert check(np.asarray(params["params"]["layer_0"][name]["kernel"])), (fields, name)
+        assert check(np.asarray(params["params"]["layer_0"][name]["weight"])), (fields, name)

@@ -51,7 +51,7 @@ def test_cos_and_sin_of_turns():
 @pytest.mark.parametrize("alpha", [0.1, math.pi, 5.0, 100.0])
 def test_increments_in_turns_at_any_alpha(alpha):
     delta = (alpha * np.tanh(np.linspace(-9, 9, 2001))).astype(np.float32)[None, :, None]
-    got = np.asarray(turns.from_radians(delta).turns, np.float64)
+    got = np.asarray(turns.increments(delta).turns, np.float64)
     wanted = delta.astype(np.float64) / (2 * np.pi) * TURN
     error = np.abs((got - wanted + TURN / 2) % TURN - TURN / 2)
     # One rounding of delta / 2 pi in float32, half an ulp of the number of turns, and one to an integer.
@@ -60,7 +60,7 @@ def test_increments_in_turns_at_any_alpha(alpha):
 
 def test_half_a_turn_is_half_a_turn_from_either_side():
     delta = jnp.array([math.pi, -math.pi, 3 * math.pi], jnp.float32)
-    np.testing.assert_array_equal(turns.from_radians(delta).turns, [-(2**31)] * 3)
+    np.testing.assert_array_equal(turns.increments(delta).turns, [-(2**31)] * 3)
 
 
 @pytest.mark.parametrize("cut", [1, 5, 8, 13])
@@ -73,13 +73,13 @@ def test_cuts_of_turns_are_exact_to_the_bit_also_in_their_gradients(cut):
         return jnp.stack(turns.cos_sin(theta))
 
     def whole(delta):
-        return read(turns.accumulate(delta, turns.zeros((2, 8, 3))))
+        return read(turns.accumulate(turns.increments(delta), turns.zeros((2, 8, 3))))
 
     def in_two(delta):
         start = turns.zeros((2, 8, 3))
-        first = turns.accumulate(delta[:, :cut], start)
+        first = turns.accumulate(turns.increments(delta[:, :cut]), start)
         tail = jax.tree.map(lambda a, b: jnp.concatenate([a, b], 1)[:, -8:], start, first)
-        return jnp.concatenate([read(first), read(turns.accumulate(delta[:, cut:], tail))], axis=2)
+        return jnp.concatenate([read(first), read(turns.accumulate(turns.increments(delta[:, cut:]), tail))], axis=2)
 
     np.testing.assert_array_equal(whole(delta), in_two(delta))
     gradients = [jax.grad(lambda d, f=f: jnp.sum(f(d) * weights))(delta) for f in (whole, in_two)]
@@ -91,7 +91,7 @@ def test_the_gradient_of_turns_is_that_of_the_plain_sum():
     delta = np.random.default_rng(3).normal(size=(2, 19, 4)).astype(np.float32)
 
     def loss(ops, delta):
-        cos, sin = ops.cos_sin(ops.accumulate(delta, ops.zeros((2, 8, 4))))
+        cos, sin = ops.cos_sin(ops.accumulate(ops.increments(delta), ops.zeros((2, 8, 4))))
         return jnp.sum(cos * 1.3 + sin * jnp.arange(19)[:, None])
 
     exact, literal = (jax.grad(loss, 1)(ops, delta) for ops in (turns, radians))
@@ -100,7 +100,7 @@ def test_the_gradient_of_turns_is_that_of_the_plain_sum():
 
 def test_nothing_drifts_over_a_million_positions():
     delta = jnp.full((1, 8, 1), 2.5, jnp.float32)
-    step = jax.jit(turns.accumulate)
+    step = jax.jit(lambda delta, tail: turns.accumulate(turns.increments(delta), tail))
     once = np.int64(step(delta, turns.zeros((1, 8, 1))).turns[0, 0, 0])
     stream = jnp.broadcast_to(delta[:, :1], (1, 2**20, 1))
     got = step(stream, turns.zeros((1, 8, 1))).turns[0, -1, 0]
@@ -109,6 +109,6 @@ def test_nothing_drifts_over_a_million_positions():
 
 def test_the_two_forms_agree():
     delta = np.random.default_rng(4).normal(size=(1, 40, 2)).astype(np.float32) * 3
-    pairs = [jnp.stack(ops.cos_sin(ops.accumulate(delta, ops.zeros((1, 8, 2))))) for ops in (turns, radians)]
+    pairs = [jnp.stack(ops.cos_sin(ops.accumulate(ops.increments(delta), ops.zeros((1, 8, 2))))) for ops in (turns, radians)]
     np.testing.assert_allclose(*pairs, atol=2e-5)
     chex.assert_equal_shape(pairs)

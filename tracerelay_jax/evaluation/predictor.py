@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from tracerelay_jax.generation import generate_greedily
+from tracerelay_jax.generation import generate
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.parallel import data_mesh, map_over_rows
 from tracerelay_jax.progress import Reporter
@@ -49,7 +49,7 @@ class Predictor:
         prompts = np.pad(sources, ((0, 0), (0, 1)), constant_values=task.separator)
 
         def forward(params, rows):
-            return generate_greedily(self._model, params, rows, task.symbols + 1, task.feed_back)
+            return generate(self._model, params, rows, steps=task.answer_limit, feed_back=task.feed_back).outputs
 
         return self._run("generation", forward, params, prompts)
 

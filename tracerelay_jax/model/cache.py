@@ -22,9 +22,9 @@ class LayerCache(NamedTuple):
       right_valid: (B, W) bool, whether each of these positions holds a valid input.
       phase: (B, W, D) phases of the last W positions, one for each lineage: `ops.turns.Turns`, or float32 radians.
       lineage_valid: (B, W) bool, v of Section 2.4: whether the lineage has received a valid update.
-      left_key: (B, L, N, K) keys of the Left reader.
-      left_value: (B, L, N, K) its values.
-      left_valid: (B, L) bool, whether each of these positions holds a valid input.
+      left_key: (B, max(L, 1), N, K) keys of the Left reader; not empty for L = 0, since Orbax saves no empty arrays.
+      left_value: (B, max(L, 1), N, K) its values.
+      left_valid: (B, max(L, 1)) bool, whether each of these positions holds a valid input.
     """
 
     right_query: jax.Array
@@ -49,7 +49,7 @@ def init_cache(config: TraceRelayConfig, batch_size: int) -> Cache:
 def _init_layer_cache(config: LayerConfig, batch_size: int) -> LayerCache:
     dtype = jnp.dtype(config.dtype)
     right = (batch_size, config.stride, config.heads, config.writer_width // config.heads)
-    left = (batch_size, config.left_window, config.heads, config.reader_width // config.heads)
+    left = (batch_size, max(config.left_window, 1), config.heads, config.reader_width // config.heads)
     return LayerCache(
         right_query=jnp.zeros(right, dtype),
         right_key=jnp.zeros(right, dtype),

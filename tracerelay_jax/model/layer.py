@@ -6,13 +6,16 @@ from flax import linen as nn
 
 from tracerelay_jax.config import LayerConfig
 from tracerelay_jax.model.cache import PHASE_OPS, LayerCache
-from tracerelay_jax.model.modules import GatedFFN, Projections, increment_initializer, linear, rms_norm
+from tracerelay_jax.model.modules import GatedFFN, Linear, Projections, RMSNorm, increment_initializer
 from tracerelay_jax.ops.attention import local_attention
 from tracerelay_jax.ops.lineages import lineage_any
 
 
 class TraceRelayLayer(nn.Module):
-    """One layer over a chunk of a sequence, continuing from `cache`; letters as in `tracerelay_jax.config`."""
+    """One layer over a chunk of a sequence, continuing from `cache`; letters as in `tracerelay_jax.config`.
+
+    With `mutable=["intermediates"]` it also gives `increment` (by arrival), `phase` and `lineage_valid` of each position.
+    """
 
     config: LayerConfig
 
@@ -22,67 +25,64 @@ class TraceRelayLayer(nn.Module):
         c = self.config
         phases = PHASE_OPS[c.phase]
 
-        u_BTD, q_BT, right = self._right_writer(h_BTH, valid_BT, cache)  # Eqs. (1), (2)
+        delta_BTD, q_BT, right = self._right_writer(h_BTH, valid_BT, cache)  # Eq. (1)
+        u = phases.increments(jnp.where(q_BT[..., None], delta_BTD, 0.0))  # Eq. (2)
 
         if c.inherit_phase:  # Eq. (3), by the sums of Eq. (7)
-            theta = phases.accumulate(u_BTD, cache.phase)
+            theta = phases.accumulate(u, cache.phase)
             v_BT = lineage_any(q_BT, cache.lineage_valid)
         else:  # the ablation of Section 3
-            theta = phases.from_radians(u_BTD)
+            theta = phases.wrap(u)
             v_BT = q_BT
+        for name, value in (("increment", u), ("phase", theta), ("lineage_valid", v_BT)):
+            self.sow("intermediates", name, value)
 
         cos_BTD, sin_BTD = phases.cos_sin(theta)  # Eq. (4); zeros until the lineage has received a valid update
         readout = jnp.where(v_BT[..., None], jnp.concatenate([cos_BTD, sin_BTD], axis=-1), 0.0)
-        m_BTH = h_BTH + linear(c, c.hidden, "P_phi")(readout)
+        m_BTH = h_BTH + Linear(c, c.hidden, name="P_phi")(readout)
 
         o_left, left = self._left_reader(m_BTH, valid_BT, cache)  # Eq. (5)
 
-        h_tilde_BTH = m_BTH + linear(c, c.hidden, "P_L")(o_left)  # Eq. (6)
-        out_BTH = h_tilde_BTH + GatedFFN(c, name="ffn")(rms_norm(c, "ffn_norm")(h_tilde_BTH))
+        h_tilde_BTH = m_BTH + Linear(c, c.hidden, name="P_L")(o_left)  # Eq. (6)
+        out_BTH = h_tilde_BTH + GatedFFN(c, name="ffn")(RMSNorm(c, name="ffn_norm")(h_tilde_BTH))
 
         tail = {"phase": jax.tree.map(_last, cache.phase, theta), "lineage_valid": _last(cache.lineage_valid, v_BT)}
         return out_BTH, LayerCache(**right, **tail, **left)
 
     def _right_writer(self, h_BTH, valid_BT, cache: LayerCache):
-        """Delivered increments u (B, T, D) in float32 radians, q (B, T), and what the cache keeps.
+        """Increments by arrival (B, T, D), float32 radians, whether their centres are valid (B, T), and what to cache.
 
         The last W positions and the chunk stand in one row, and the centre of what arrives at t stands W before it: the
         delay of Eq. (2) is that only the first T of these W + T positions are centres.
         """
         c, length = self.config, h_BTH.shape[1]
-        query, key, value = Projections(c, c.writer_width, name="right")(rms_norm(c, "right_norm")(h_BTH))
-        query, key, value, valid = (
-            jnp.concatenate(pair, axis=1)
-            for pair in ((cache.right_query, query), (cache.right_key, key), (cache.right_value, value),
-                         (cache.right_valid, valid_BT))
-        )  # fmt: skip
-        reach = length + c.right_window
-        o_right = local_attention(query[:, :length], key[:, :reach], value[:, :reach], valid[:, :reach],
-                                  0, c.right_window, c.position, c.attention)  # fmt: skip
-        o_right = linear(c, c.writer_width, "right_out")(_merge_heads(o_right))
-        increment = linear(c, c.trace_width, "P_delta", increment_initializer(c))(o_right)
+        query, key, value = Projections(c, c.writer_width, name="right")(RMSNorm(c, name="right_norm")(h_BTH))
+        row = _after_cache(cache, right_query=query, right_key=key, right_value=value, right_valid=valid_BT)
+        centres, *context = (x[:, : length + c.right_window] for x in row.values())
+        o_right = local_attention(centres[:, :length], *context, 0, c.right_window, c.position, c.attention)
+        o_right = Linear(c, c.writer_width, name="right_out")(_merge_heads(o_right))
+        increment = Linear(c, c.trace_width, increment_initializer(c), name="P_delta")(o_right)
         delta_BTD = c.alpha * jnp.tanh(increment).astype(jnp.float32)  # Eq. (1)
-        q_BT = valid[:, :length]
-        u_BTD = jnp.where(q_BT[..., None], delta_BTD, 0.0)  # Eq. (2)
-        tail = {"right_query": query, "right_key": key, "right_value": value, "right_valid": valid}
-        return u_BTD, q_BT, {name: x[:, length:] for name, x in tail.items()}
+        return delta_BTD, row["right_valid"][:, :length], {name: x[:, length:] for name, x in row.items()}
 
     def _left_reader(self, m_BTH, valid_BT, cache: LayerCache):
         """Left attention's output (B, T, reader width), and what the cache keeps."""
         c, length = self.config, m_BTH.shape[1]
-        query, key, value = Projections(c, c.reader_width, name="left")(rms_norm(c, "left_norm")(m_BTH))
-        key, value, valid = (
-            jnp.concatenate(pair, axis=1)
-            for pair in ((cache.left_key, key), (cache.left_value, value), (cache.left_valid, valid_BT))
-        )
-        o_left = local_attention(query, key, value, valid, c.left_window, 0, c.position, c.attention)
-        o_left = linear(c, c.reader_width, "left_out")(_merge_heads(o_left))
-        tail = {"left_key": key, "left_value": value, "left_valid": valid}
-        return o_left, {name: x[:, length:] for name, x in tail.items()}
+        query, key, value = Projections(c, c.reader_width, name="left")(RMSNorm(c, name="left_norm")(m_BTH))
+        row = _after_cache(cache, left_key=key, left_value=value, left_valid=valid_BT)
+        context = [x[:, x.shape[1] - c.left_window - length :] for x in row.values()]
+        o_left = local_attention(query, *context, c.left_window, 0, c.position, c.attention)
+        o_left = Linear(c, c.reader_width, name="left_out")(_merge_heads(o_left))
+        return o_left, {name: x[:, length:] for name, x in row.items()}
 
 
 def _merge_heads(x_BTNK: jax.Array) -> jax.Array:
     return x_BTNK.reshape(*x_BTNK.shape[:2], -1)
+
+
+def _after_cache(cache: LayerCache, **chunk: jax.Array) -> dict[str, jax.Array]:
+    """Each field of the cache, followed by the chunk's positions."""
+    return {name: jnp.concatenate([getattr(cache, name), x], axis=1) for name, x in chunk.items()}
 
 
 def _last(tail: jax.Array, chunk: jax.Array) -> jax.Array:

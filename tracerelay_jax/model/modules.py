@@ -7,13 +7,17 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from tracerelay_jax.config import LayerConfig, TraceRelayConfig
+from tracerelay_jax.ops.sums import mean_square
+
+_NORM_EPSILON = 1e-6
+_LEAST_ROWS = 8
 
 
 def initializer(config: LayerConfig | TraceRelayConfig) -> nn.initializers.Initializer:
-    """The initialisation of a map: normal of `init_scale`, or uniform within 1/sqrt(fan in)."""
+    """The initialisation of a map (out, in): normal of `init_scale`, or uniform within 1/sqrt(in)."""
     if config.init == "normal":
         return nn.initializers.normal(config.init_scale)
-    return nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")  # bound sqrt(3 * (1/3) / fan in)
+    return nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform", in_axis=1, out_axis=0)  # bound sqrt(3 * (1/3) / in)
 
 
 def increment_initializer(config: LayerConfig) -> nn.initializers.Initializer:
@@ -31,17 +35,48 @@ def bias_initializer(config: TraceRelayConfig) -> nn.initializers.Initializer:
     return lambda key, shape, dtype=jnp.float32: jax.random.uniform(key, shape, dtype, -bound, bound)
 
 
-def linear(config: LayerConfig | TraceRelayConfig, features: int, name: str, kernel_init=None):
-    """A bias-free map of (..., d) to (..., features), parameters in float32."""
-    kernel_init = kernel_init or initializer(config)
-    dense = nn.Dense(features, use_bias=False, dtype=jnp.dtype(config.dtype), kernel_init=kernel_init, name=name)
-    # One axis of rows: XLA:CPU takes a quarter more for a training step with the axes B and T kept apart.
-    return lambda x: dense(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], features)
+def product(x: jax.Array, weight: jax.Array) -> jax.Array:
+    """Applies `weight` (out, in), in the type of `x`, to each vector of `x` (..., in).
+
+    Rows of inputs meet rows of weights, at least eight of them in one axis: so, and not with the weights stored across,
+    XLA:CPU adds up every output in the same order whatever the number of rows, and cuts of a sequence give the same bits.
+    """
+    rows = x.reshape(-1, x.shape[-1])
+    missing = max(_LEAST_ROWS - len(rows), 0)
+    out = jax.lax.dot_general(jnp.pad(rows, [(0, missing), (0, 0)]), weight.astype(x.dtype), (((1,), (1,)), ((), ())))
+    return out[: len(rows)].reshape(*x.shape[:-1], -1)
 
 
-def rms_norm(config: LayerConfig | TraceRelayConfig, name: str) -> nn.RMSNorm:
-    """RMSNorm, computed in float32 and returned in the dtype of activations."""
-    return nn.RMSNorm(epsilon=1e-6, dtype=jnp.dtype(config.dtype), name=name)
+class Linear(nn.Module):
+    """A map of (..., in) to (..., out), applied in the dtype of its input; the weight is (out, in) as in the paper."""
+
+    config: LayerConfig | TraceRelayConfig
+    features: int
+    weight_init: nn.initializers.Initializer | None = None
+    bias_init: nn.initializers.Initializer | None = None
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Applies the map at each position."""
+        init = self.weight_init or initializer(self.config)
+        out = product(x, self.param("weight", init, (self.features, x.shape[-1]), jnp.float32))
+        return out + self.param("bias", self.bias_init, (self.features,), jnp.float32) if self.bias_init else out
+
+
+class RMSNorm(nn.Module):
+    """RMSNorm of (..., H), computed in float32 and returned in the dtype of activations.
+
+    Flax's own leaves the order of the sum to XLA; here cuts of a sequence give the same bits.
+    """
+
+    config: LayerConfig | TraceRelayConfig
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Normalises each position."""
+        scale = self.param("scale", nn.initializers.ones, x.shape[-1:], jnp.float32)
+        x = x.astype(jnp.float32)
+        return (x * (jax.lax.rsqrt(mean_square(x) + _NORM_EPSILON) * scale)).astype(self.config.dtype)
 
 
 class Projections(nn.Module):
@@ -57,12 +92,11 @@ class Projections(nn.Module):
     def __call__(self, x_BTH: jax.Array) -> tuple[jax.Array, ...]:
         """Projects a chunk."""
         c = self.config
-        shape = (x_BTH.shape[-1], self.width)
+        shape = (self.width, x_BTH.shape[-1])
         maps = [self.param(name, initializer(c), shape, jnp.float32) for name in ("query", "key", "value")]
-        kernel = jnp.concatenate(maps, axis=1).astype(c.dtype)
-        projected = x_BTH.reshape(-1, shape[0]) @ kernel
+        projected = product(x_BTH, jnp.concatenate(maps))
         heads = (*x_BTH.shape[:2], c.heads, self.width // c.heads)
-        return tuple(part.reshape(heads) for part in jnp.split(projected, 3, axis=1))
+        return tuple(part.reshape(heads) for part in jnp.split(projected, 3, axis=-1))
 
 
 class GatedFFN(nn.Module):
@@ -73,6 +107,7 @@ class GatedFFN(nn.Module):
     @nn.compact
     def __call__(self, x_BTH: jax.Array) -> jax.Array:
         """Applies the FFN at each position."""
-        gate_BTF = linear(self.config, self.config.ffn, "gate")(x_BTH)
-        up_BTF = linear(self.config, self.config.ffn, "up")(x_BTH)
-        return linear(self.config, self.config.hidden, "down")(nn.silu(gate_BTF) * up_BTF)
+        c = self.config
+        gate_BTF = Linear(c, c.ffn, name="gate")(x_BTH)
+        up_BTF = Linear(c, c.ffn, name="up")(x_BTH)
+        return Linear(c, c.hidden, name="down")(nn.silu(gate_BTF) * up_BTF)

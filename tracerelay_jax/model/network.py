@@ -7,7 +7,7 @@ from flax import linen as nn
 from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.model.cache import Cache, check_cache, init_cache
 from tracerelay_jax.model.layer import TraceRelayLayer
-from tracerelay_jax.model.modules import bias_initializer, initializer, linear, rms_norm
+from tracerelay_jax.model.modules import Linear, RMSNorm, bias_initializer
 
 
 class TraceRelay(nn.Module):
@@ -49,14 +49,14 @@ class TraceRelay(nn.Module):
             check_cache(c, tokens.shape[0], cache)
 
         one_hot = jax.nn.one_hot(tokens, c.inputs, dtype=jnp.dtype(c.dtype)) * valid[..., None]
-        h_BTH = linear(c, c.hidden, "input")(one_hot)
+        h_BTH = Linear(c, c.hidden, name="input")(one_hot)
         new_cache = []
         for index, (layer, layer_cache) in enumerate(zip(c.layers, cache, strict=True)):
             h_BTH, layer_cache = TraceRelayLayer(layer, name=f"layer_{index}")(h_BTH, valid, layer_cache)
             new_cache.append(layer_cache)
-        h_BTH = rms_norm(c, "final_norm")(h_BTH)
-        head = nn.Dense(c.outputs, kernel_init=initializer(c), bias_init=bias_initializer(c), name="head")
-        return head(h_BTH.astype(jnp.float32)), tuple(new_cache)
+        h_BTH = RMSNorm(c, name="final_norm")(h_BTH)
+        logits = Linear(c, c.outputs, bias_init=bias_initializer(c), name="head")(h_BTH.astype(jnp.float32))
+        return logits, tuple(new_cache)
 
 
 def parameter_count(config: TraceRelayConfig) -> int:

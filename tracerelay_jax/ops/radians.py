@@ -13,14 +13,19 @@ def zeros(shape: tuple[int, ...]) -> jax.Array:
     return jnp.zeros(shape, jnp.float32)
 
 
-def from_radians(delta: jax.Array) -> jax.Array:
-    """Returns wrap(delta), float32 in [0, 2 pi)."""
-    return jnp.mod(delta, 2 * math.pi)
+def increments(delta: jax.Array) -> jax.Array:
+    """Returns float32 increments in radians as they are."""
+    return delta
 
 
-def accumulate(delta: jax.Array, tail: jax.Array) -> jax.Array:
-    """Returns theta_t = wrap(theta_{t-W} + delta_t); delta (B, T, D) and tail (B, W, D) in float32 radians."""
-    return jnp.mod(lineage_sum(delta, tail), 2 * math.pi)
+def wrap(u: jax.Array) -> jax.Array:
+    """Returns increments as phases in [0, 2 pi)."""
+    return jnp.mod(u, 2 * math.pi)
+
+
+def accumulate(u: jax.Array, tail: jax.Array) -> jax.Array:
+    """Returns theta_t = wrap(theta_{t-W} + u_t), Eq. (3); u (B, T, D) and tail (B, W, D) in float32 radians."""
+    return wrap(lineage_sum(u, tail))
 
 
 def cos_sin(theta: jax.Array) -> tuple[jax.Array, jax.Array]:

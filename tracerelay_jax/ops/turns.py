@@ -40,20 +40,24 @@ def zeros(shape: tuple[int, ...]) -> Turns:
     return Turns(jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.float32))
 
 
-def from_radians(delta: jax.Array) -> Turns:
+def increments(delta: jax.Array) -> Turns:
     """Returns float32 increments in radians, of any size, as turns rounded to the nearest 2**-32."""
     return Turns(_to_integers(delta), _gradient_only(delta))
 
 
-def accumulate(delta: jax.Array, tail: Turns) -> Turns:
-    """Returns theta_t = wrap(theta_{t-W} + delta_t), Eq. (3).
+def wrap(u: Turns) -> Turns:
+    """Returns increments as phases: integers wrap by themselves."""
+    return u
+
+
+def accumulate(u: Turns, tail: Turns) -> Turns:
+    """Returns theta_t = wrap(theta_{t-W} + u_t), Eq. (3).
 
     Args:
-      delta: (B, T, D) float32 increments in radians, by arrival.
+      u: (B, T, D) increments by arrival.
       tail: (B, W, D) phases of the W positions before.
     """
-    turns = lineage_sum(_to_integers(delta), tail.turns)
-    return Turns(turns, _gradient_only(lineage_sum(delta, tail.gradient)))
+    return Turns(lineage_sum(u.turns, tail.turns), _gradient_only(lineage_sum(u.gradient, tail.gradient)))
 
 
 def cos_sin(theta: Turns) -> tuple[jax.Array, jax.Array]:

@@ -1,5 +1,6 @@
 """What every task is: a sampler on the device, and how its sequences are laid out."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import jax
@@ -31,6 +32,8 @@ class Task(Protocol):
     inputs: int  # input symbols
     outputs: int  # classes of a target
     length_step: int  # source lengths are multiples of this
+    answer_limit: int  # outputs of the longest answer
+    stop: tuple[int, ...]  # outputs that end an answer
 
     def positions(self, length: int) -> int:
         """Positions that a source of `length` takes up, separators and teacher-forced outputs included."""
@@ -47,6 +50,28 @@ class Task(Protocol):
           length: the source length; it may be traced where `padded` is given.
           padded: positions to pad to, T of the batch; by default `positions(length)`.
         """
+
+    def prompt(self, source: Sequence[int]) -> list[int]:
+        """The inputs after which the answer to a source of any length is generated.
+
+        Raises:
+          InputError: unless `source` could stand in this task, or be its beginning.
+        """
+
+    def answer_length(self, source: Sequence[int]) -> int:
+        """Outputs in the answer to `source`, at most."""
+
+    def feed_back(self, output: jax.Array) -> jax.Array:
+        """The input symbol of each output symbol, elementwise."""
+
+
+def require_symbols(source: Sequence[int], symbols: int) -> None:
+    """Raises InputError unless `source` holds at least one symbol and only those from 0 to symbols - 1."""
+    if not source:
+        raise InputError("source=[]: must hold at least one symbol")
+    for place, symbol in enumerate(source):
+        if not 0 <= symbol < symbols:
+            raise InputError(f"source[{place}]={symbol}: must be a symbol from 0 to {symbols - 1}")
 
 
 def require_length(holds: bool, field: str, length: int, allowed: str) -> None:

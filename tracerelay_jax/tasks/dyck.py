@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tracerelay_jax.tasks.base import Batch, require_length, require_option, row_keys
+from tracerelay_jax.errors import InputError
+from tracerelay_jax.tasks.base import Batch, require_length, require_option, require_symbols, row_keys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Dyck:
 
     name: ClassVar[str] = "dyck"
     length_step: ClassVar[int] = 2
+    stop: ClassVar[tuple[int, ...]] = ()
 
     def __post_init__(self):
         for name in ("types", "depth"):
@@ -45,6 +47,38 @@ class Dyck:
     def outputs(self) -> int:
         """Closing types."""
         return self.types
+
+    @property
+    def answer_limit(self) -> int:
+        """As many brackets as can be open."""
+        return self.depth
+
+    def prompt(self, source) -> list[int]:
+        """See `Task.prompt`: the beginning of a word, after which its open brackets are closed."""
+        require_symbols(source, self.inputs)
+        self._open_brackets(source)
+        return list(source)
+
+    def answer_length(self, source) -> int:
+        """See `Task.answer_length`: the brackets that are open."""
+        return len(self._open_brackets(source))
+
+    def feed_back(self, output: jax.Array) -> jax.Array:
+        """See `Task.feed_back`: the closing bracket of a type."""
+        return output + self.types
+
+    def _open_brackets(self, source) -> list[int]:
+        stack = []
+        for place, symbol in enumerate(source):
+            if symbol < self.types:
+                stack.append(symbol)
+                fits, allowed = len(stack) <= self.depth, f"must not open more than {self.depth} brackets"
+            else:
+                fits = bool(stack) and stack.pop() == symbol - self.types
+                allowed = "must close the bracket that was opened last"
+            if not fits:
+                raise InputError(f"source[{place}]={symbol}: {allowed}")
+        return stack
 
     def positions(self, length: int) -> int:
         """The source alone."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from tracerelay_jax.tasks.base import Batch, require_length, row_keys
+from tracerelay_jax.tasks.base import Batch, require_length, require_symbols, row_keys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +24,8 @@ class EqualRepeats:
     inputs: ClassVar[int] = 2
     outputs: ClassVar[int] = 3
     length_step: ClassVar[int] = 1
+    answer_limit: ClassVar[int] = 1
+    stop: ClassVar[tuple[int, ...]] = ()
 
     def positions(self, length: int) -> int:
         """The source alone."""
@@ -32,6 +34,20 @@ class EqualRepeats:
     def check_length(self, length: int, field: str = "length") -> None:
         """Raises InputError unless `length` holds two runs."""
         require_length(length >= 2, field, length, "Equal Repeats needs at least 2 positions")
+
+    def prompt(self, source) -> list[int]:
+        """See `Task.prompt`: the whole source, whose class is read at its end."""
+        require_symbols(source, self.inputs)
+        return list(source)
+
+    def answer_length(self, source) -> int:
+        """See `Task.answer_length`: the class."""
+        del source
+        return self.answer_limit
+
+    def feed_back(self, output: jax.Array) -> jax.Array:
+        """See `Task.feed_back`: nothing follows the class."""
+        return jnp.zeros_like(output)
 
     def sample(self, key, batch_size, length, padded=None) -> Batch:
         """See `Task.sample`."""

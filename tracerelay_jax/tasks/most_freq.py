@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tracerelay_jax.tasks.base import Batch, require_length, require_option, row_keys
+from tracerelay_jax.tasks.base import Batch, require_length, require_option, require_symbols, row_keys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +56,28 @@ class MostFreq:
         """The output that ends a ranking."""
         return self.symbols
 
+    @property
+    def stop(self) -> tuple[int, ...]:
+        """EOS."""
+        return (self.end,)
+
+    @property
+    def answer_limit(self) -> int:
+        """Every symbol, and EOS."""
+        return self.symbols + 1
+
+    def prompt(self, source) -> list[int]:
+        """See `Task.prompt`: the source, of any counts, and SEP."""
+        require_symbols(source, self.symbols)
+        return [*source, self.separator]
+
+    def answer_length(self, source) -> int:
+        """See `Task.answer_length`."""
+        del source
+        return self.answer_limit
+
     def feed_back(self, output: jax.Array) -> jax.Array:
-        """The input symbol of each output symbol: EOS differs."""
+        """See `Task.feed_back`: EOS differs."""
         return jnp.where(output == self.end, self.symbols + 1, output)
 
     @property

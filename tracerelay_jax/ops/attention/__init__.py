@@ -6,12 +6,20 @@ writer (left=0, right=R) takes queries whose centres lie W positions back, and n
 the chunk stands.
 """
 
+import functools
+
 import jax
 
-from tracerelay_jax.ops.attention.blocked import blocked_attention
+from tracerelay_jax.ops.attention.pallas import pallas_attention
 from tracerelay_jax.ops.attention.reference import reference_attention
+from tracerelay_jax.ops.attention.windowed import windowed_attention
 
-_IMPLEMENTATIONS = {"reference": reference_attention, "blocked": blocked_attention}
+_IMPLEMENTATIONS = {
+    "reference": reference_attention,
+    "windowed": windowed_attention,
+    "pallas": pallas_attention,
+    "pallas_interpret": functools.partial(pallas_attention, interpret=True),
+}
 
 
 def local_attention(
@@ -36,15 +44,24 @@ def local_attention(
       left: keys before the centre in the window.
       right: keys after the centre in the window.
       position: `none`; `rope`, rotary over the whole head, base 10,000, halves paired; `alibi`, a linear bias by distance.
-      implementation: `reference` builds the (T, S) scores and masks the band, quadratic memory; `blocked` builds scores
-        between blocks of about the window's size, memory linear in T, with
-        reverse-mode gradients only; `auto` is `blocked` on every device.
+      implementation: one of
+
+        - `reference`: builds the (T, S) scores and masks the band; memory quadratic in T, any device.
+        - `windowed`: walks over the window in plain JAX; memory linear in T with a float32 copy of the inputs and `window`
+          weights a query; any device. On a CPU it gives the same bits however a sequence is cut.
+        - `pallas`: the same walk as GPU kernels; stores one number a query besides the output. Heads of width
+          4, 8, 16, 32, 64.
+        - `pallas_interpret`: those kernels step by step on any device, slowly, for tests.
+        - `auto`: `pallas` where JAX's default backend is a GPU and the kernels serve the case, else `windowed`.
+
+        All but `reference` have reverse-mode gradients only.
 
     Returns:
       (B, T, N, K) in the type of `v`; zeros, with zero gradients, where a query sees no valid key.
 
     Raises:
       ValueError: for shapes that do not fit together.
+      NotImplementedError: where the implementation asked for does not serve the case, with the reason.
       KeyError: for an unknown implementation.
     """
     length, keys = q.shape[1], left + q.shape[1] + right
@@ -53,5 +70,16 @@ def local_attention(
             f"{length} queries with left={left} and right={right} need {keys} keys: got q {q.shape}, k {k.shape}, "
             f"v {v.shape}, key_valid {key_valid.shape}"
         )
-    name = "blocked" if implementation == "auto" else implementation
-    return _IMPLEMENTATIONS[name](q, k, v, key_valid, left, right, position)
+    arguments = (q, k, v, key_valid, left, right, position)
+    if implementation == "auto":
+        return _automatic(*arguments)
+    return _IMPLEMENTATIONS[implementation](*arguments)
+
+
+def _automatic(*arguments) -> jax.Array:
+    if jax.default_backend() == "gpu":
+        try:
+            return pallas_attention(*arguments)
+        except NotImplementedError:
+            pass
+    return windowed_attention(*arguments)

@@ -1,0 +1,55 @@
+"""Answers sources with the best checkpoint of a run: reads a source a line, prints the outputs, a line each.
+
+    echo "0 0 1 0 2 1 1 1 3 3 1 4" | python launch/generate.py --workdir=runs/most_freq-dc16-seed42
+    python launch/generate.py --workdir=runs/dyck-dc16-seed42 --input=words.txt --temperature=0.8 --top_k=4
+
+Symbols are whole numbers, separated by spaces. Most-Freq: the source without separator; the answer ranks its symbols, and
+V ends it. Dyck: the beginning of a word; the answer is the types of the brackets that close it. Equal Repeats: the source;
+the answer is its class.
+"""
+
+import pathlib
+import sys
+
+from absl import flags
+
+from tracerelay_jax import cli
+from tracerelay_jax.experiment import make_experiment
+from tracerelay_jax.generation import Sampling
+from tracerelay_jax.model.network import TraceRelay
+from tracerelay_jax.prompts import answer, read_sources
+from tracerelay_jax.run_folder import RunFolder
+from tracerelay_jax.training.loop import load_best
+
+_WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
+_INPUT = flags.DEFINE_string("input", "-", "File of sources; - is standard input.")
+_TEMPERATURE = flags.DEFINE_float("temperature", 0.0, "0 takes the likeliest output.", lower_bound=0.0)
+_TOP_K = flags.DEFINE_integer("top_k", 0, "Samples among the likeliest only; 0 is no limit.", lower_bound=0)
+_SEED = flags.DEFINE_integer("seed", 0, "Of the sampling.")
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 16, "Sources that are run together.", lower_bound=1)
+_CHUNK = flags.DEFINE_integer("chunk", 512, "Positions that are run at a time; bounds the memory.", lower_bound=1)
+
+
+def main(_):
+    """Runs the program."""
+    folder = RunFolder(_WORKDIR.value)
+    experiment = make_experiment(folder.read_config())
+    text = sys.stdin.read() if _INPUT.value == "-" else pathlib.Path(_INPUT.value).read_text(encoding="utf-8")
+    sources = read_sources(text.splitlines(), experiment.task)
+    _, params = load_best(folder)
+    answers = answer(
+        TraceRelay(experiment.model),
+        params,
+        experiment.task,
+        sources,
+        batch_size=_BATCH_SIZE.value,
+        chunk=_CHUNK.value,
+        seed=_SEED.value,
+        sampling=Sampling(_TEMPERATURE.value, _TOP_K.value),
+    )
+    for outputs in answers:
+        print(*outputs, flush=True)
+
+
+if __name__ == "__main__":
+    cli.run(main)

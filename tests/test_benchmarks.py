@@ -1,0 +1,38 @@
+"""The streaming benchmarks at a small size: what they report is what they measured."""
+
+import dataclasses
+import io
+
+import numpy as np
+
+from tests.model.test_network import SMALL
+from tracerelay_jax.benchmarks import streaming
+from tracerelay_jax.progress import Reporter
+
+CONFIG = dataclasses.replace(SMALL, trace_widths=(4,), writer_widths=(), reader_widths=())
+
+
+def test_a_stream_has_exact_phases_and_a_cache_of_one_size(monkeypatch):
+    monkeypatch.setattr(streaming, "_CHUNK", 64)
+    figures = streaming.stream(CONFIG, 300, 5, Reporter(io.StringIO()))
+    assert figures["phases_compared"] == 300 * 4
+    assert figures["phases_differing"] == 0
+    first, last = figures["cache_bytes"]
+    assert first == last > 0
+
+
+def test_the_oracle_of_a_stream_notices_a_difference(monkeypatch):
+    monkeypatch.setattr(streaming, "_CHUNK", 64)
+    add = streaming._add_lineages
+    monkeypatch.setattr(
+        streaming, "_add_lineages", lambda sums, x, position: add(sums, x + np.uint32(position == 64), position)
+    )
+    assert streaming.stream(CONFIG, 128, 0, Reporter(io.StringIO()))["phases_differing"] == 64 * 4
+
+
+def test_decode_times_every_context():
+    figures = streaming.decode(CONFIG, [8, 32], steps=4, rounds=3, reporter=Reporter(io.StringIO()))
+    assert [row["context"] for row in figures["contexts"]] == [8, 32]
+    first, last = (row["seconds_per_token"] for row in figures["contexts"])
+    assert figures["ratio_of_last_to_first"] == last / first
+    assert figures["contexts"][0]["cache_bytes"] == figures["contexts"][1]["cache_bytes"]

@@ -1,0 +1,1 @@
+"""Measurements of the package on the machine at hand."""

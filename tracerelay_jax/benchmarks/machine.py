@@ -1,0 +1,34 @@
+"""What was measured on: the machine and the versions, and the memory of this process."""
+
+import importlib.metadata
+import os
+import pathlib
+import platform
+import resource
+import sys
+from typing import Any
+
+import jax
+
+_PACKAGES = ("jax", "jaxlib", "flax", "numpy", "tracerelay_jax")
+
+
+def describe() -> dict[str, Any]:
+    """The command, the versions and the device."""
+    return {
+        "command": ["python", *sys.argv],
+        "versions": {name: importlib.metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
+        "device": {"kind": jax.devices()[0].device_kind, "count": jax.device_count(), "processor": _processor(),
+                   "cores": os.cpu_count()},
+    }  # fmt: skip
+
+
+def peak_memory() -> int:
+    """The most bytes of memory that this process has held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _processor() -> str:
+    info = pathlib.Path("/proc/cpuinfo")
+    names = [line for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    return names[0].partition(":")[2].strip() if names else platform.processor()
