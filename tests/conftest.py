@@ -1,4 +1,4 @@
-"""Two virtual devices, so that what shards is tested sharded, and a compilation cache that lives as long as the session."""
+"""Two virtual devices, so that what shards is tested sharded, and compilations made short and remembered for the session."""
 
 import atexit
 import pathlib
@@ -16,6 +16,17 @@ _CACHE = tempfile.mkdtemp(prefix="tracerelay-tests-")
 atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+# Compilation is most of the work here, half of it optimisation that no result depends on but for rounding.
+jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.fixture
+def optimized():
+    """Compiles as users do, for tests of the very bits that come out."""
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 from tests.model.test_network import SMALL, make
 from tracerelay_jax import TraceRelayConfig, init_cache
 
+pytestmark = pytest.mark.usefixtures("optimized")
 CASES_PER_CONFIG = 128
 CHUNKS = (1, 2, 13)
 LENGTHS = (5, 33)
