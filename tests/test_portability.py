@@ -31,8 +31,8 @@ def paper_model(attention):
     return TraceRelay(TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, 16, 64), attention=attention))
 
 
-def compile_for(mesh, function, *arguments, spec=PartitionSpec()):
-    sharding = NamedSharding(mesh, spec)
+def compile_for(mesh, function, *arguments):
+    sharding = NamedSharding(mesh, PartitionSpec())
     shapes = [jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), x) for x in arguments]
     return jax.jit(function).lower(*shapes).compile()
 
