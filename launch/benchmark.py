@@ -1,6 +1,7 @@
 """Measures the package on this machine.
 
     python launch/benchmark.py decode      the time of a decode step after 1K, 64K and 1M tokens of context
+    python launch/benchmark.py attention   the implementations of local attention side by side, beside the rate of a copy
     python launch/benchmark.py stream      1M tokens through the cache: phase bits against integer sums in NumPy, memory
 
 --dc sets the trace width of the middle layer of the paper's network; --output=FILE also writes the figures as JSON, with the
@@ -8,19 +9,24 @@ command, the versions and the machine.
 """
 
 import json
-import pathlib
+import sys
 
 from absl import flags
 
-from tracerelay_jax import cli
-from tracerelay_jax.benchmarks import machine, streaming
+from tracerelay_jax import cli, machine
+from tracerelay_jax.benchmarks import streaming
+from tracerelay_jax.benchmarks.attention import attention
 from tracerelay_jax.config import TraceRelayConfig
+from tracerelay_jax.errors import InputError
 from tracerelay_jax.progress import Reporter
 
 _DC = flags.DEFINE_integer("dc", 64, "Trace width of the middle layer.", lower_bound=1)
 _CONTEXTS = flags.DEFINE_list("contexts", ["1024", "65536", "1048576"], "decode: tokens read before.")
 _STEPS = flags.DEFINE_integer("steps", 1000, "decode: timed steps a round.", lower_bound=1)
-_ROUNDS = flags.DEFINE_integer("rounds", 21, "decode: rounds, of which the median counts.", lower_bound=1)
+_ROUNDS = flags.DEFINE_integer("rounds", 21, "decode, attention: rounds, of which the median counts.", lower_bound=1)
+_BATCH = flags.DEFINE_integer("batch", 64, "attention: sequences.", lower_bound=1)
+_LENGTHS = flags.DEFINE_list("lengths", ["160", "1024", "4096"], "attention: positions.")
+_WIDTHS = flags.DEFINE_list("widths", ["16", "64"], "attention: width of the four heads together.")
 _TOKENS = flags.DEFINE_integer("tokens", 1_000_000, "stream: its length.", lower_bound=1)
 _SINGLE_STEPS = flags.DEFINE_integer("single_steps", 5000, "stream: tokens at its end, one at a time.", lower_bound=0)
 _OUTPUT = flags.DEFINE_string("output", None, "A JSON file to write the figures to.")
@@ -29,15 +35,15 @@ _OUTPUT = flags.DEFINE_string("output", None, "A JSON file to write the figures 
 def main(argv):
     """Runs the program."""
     config = TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, _DC.value, 64))
-    figures = {"decode": _decode, "stream": _stream}[argv[1]](config, Reporter())
-    if _OUTPUT.value:
-        text = json.dumps({**machine.describe(), "figures": figures}, indent=1)
-        pathlib.Path(_OUTPUT.value).write_text(text + "\n", encoding="utf-8")
+    output = cli.output_file(_OUTPUT.value)
+    description = {"command": ["python", *sys.argv], **machine.describe()}
+    figures = _COMMANDS[argv[1]](config, Reporter())
+    if output:
+        output.write_text(json.dumps({**description, "figures": figures}, indent=1) + "\n", encoding="utf-8")
 
 
 def _decode(config, reporter):
-    contexts = [int(context) for context in _CONTEXTS.value]
-    figures = streaming.decode(config, contexts, _STEPS.value, _ROUNDS.value, reporter)
+    figures = streaming.decode(config, _numbers("contexts", _CONTEXTS.value), _STEPS.value, _ROUNDS.value, reporter)
     for row in figures["contexts"]:
         microseconds = row["seconds_per_token"] * 1e6
         reporter.line(f"context {row['context']:>8}  {microseconds:7.1f} us a token  cache {row['cache_bytes']} bytes")
@@ -56,5 +62,23 @@ def _stream(config, reporter):
     return figures
 
 
+def _attention(config, reporter):
+    del config
+    lengths, widths = _numbers("lengths", _LENGTHS.value), _numbers("widths", _WIDTHS.value)
+    for width in widths:
+        if width % 8:
+            raise InputError(f"widths={width}: must be multiples of 8, for four heads of an even width")
+    return attention(_BATCH.value, lengths, widths, _ROUNDS.value, reporter)
+
+
+def _numbers(flag: str, texts: list[str]) -> list[int]:
+    for text in texts or [""]:
+        if not text.isdigit() or int(text) == 0:
+            raise InputError(f"{flag}={text!r}: must be positive whole numbers, separated by commas")
+    return [int(text) for text in texts]
+
+
+_COMMANDS = {"decode": _decode, "attention": _attention, "stream": _stream}
+
 if __name__ == "__main__":
-    cli.run(main, commands=("decode", "stream"))
+    cli.run(main, commands=tuple(_COMMANDS))

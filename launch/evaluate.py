@@ -7,7 +7,6 @@ evaluation seed: a length and a count of the final evaluation give its examples 
 """
 
 import json
-import pathlib
 
 from absl import flags
 
@@ -28,15 +27,15 @@ _OUTPUT = flags.DEFINE_string("output", None, "A JSON file to write the metrics 
 def main(_):
     """Runs the program."""
     cli.use_all_cores()
-    folder = RunFolder(_WORKDIR.value)
+    folder, output = RunFolder(_WORKDIR.value), cli.output_file(_OUTPUT.value)
     experiment = make_experiment(folder.read_config())
     lengths = _lengths(experiment)
     update, params = load_best(folder)
     reporter = Reporter()
     reporter.line(f"{folder.path}: checkpoint at update {update}")
     results = evaluate_lengths(experiment, params, lengths, _EXAMPLES.value or experiment.evaluation.examples, reporter)
-    if _OUTPUT.value:
-        pathlib.Path(_OUTPUT.value).write_text(json.dumps({"update": update, "lengths": results}, indent=1) + "\n")
+    if output:
+        output.write_text(json.dumps({"update": update, "lengths": results}, indent=1) + "\n")
 
 
 def _lengths(experiment) -> list[int]:

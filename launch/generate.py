@@ -24,8 +24,10 @@ from tracerelay_jax.training.loop import load_best
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
 _INPUT = flags.DEFINE_string("input", "-", "File of sources; - is standard input.")
 _TEMPERATURE = flags.DEFINE_float("temperature", 0.0, "0 takes the likeliest output.", lower_bound=0.0)
-_TOP_K = flags.DEFINE_integer("top_k", 0, "Samples among the likeliest only; 0 is no limit.", lower_bound=0)
-_SEED = flags.DEFINE_integer("seed", 0, "Of the sampling.")
+_TOP_K = flags.DEFINE_integer(
+    "top_k", 0, "With a temperature: samples among the likeliest only; 0 is no limit.", lower_bound=0
+)
+_SEED = flags.DEFINE_integer("seed", 0, "With a temperature: of the sampling.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 16, "Sources that are run together.", lower_bound=1)
 _CHUNK = flags.DEFINE_integer("chunk", 512, "Positions that are run at a time; bounds the memory.", lower_bound=1)
 

@@ -36,4 +36,4 @@ def main(_):
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    cli.run(main, interrupted="interrupted; the same command goes on from the latest checkpoint")

@@ -1,6 +1,7 @@
 """Devices that this machine does not have, as XLA's compilers know them: programs are compiled for them and not run."""
 
 import importlib.util
+import os
 
 import numpy as np
 import pytest
@@ -26,15 +27,21 @@ device_description_str: "NVIDIA H200"
 def h200() -> Mesh:
     """One NVIDIA H200; skips the test without JAX's CUDA plugin."""
     if not importlib.util.find_spec("jax_cuda13_plugin"):
-        pytest.skip("compiling for a GPU needs the extra `aot` (jax-cuda13-plugin)")
+        _missing("compiling for a GPU needs the extra `aot` (jax-cuda13-plugin)")
     return _mesh(topologies.get_topology_desc("h200", "cuda", topology="1x1x1", target_config=_H200))
 
 
 def v5e() -> Mesh:
     """Four TPU v5e chips; skips the test without libtpu."""
     if not importlib.util.find_spec("libtpu"):
-        pytest.skip("compiling for a TPU needs the extra `aot` (libtpu)")
+        _missing("compiling for a TPU needs the extra `aot` (libtpu)")
     return _mesh(topologies.get_topology_desc(topology_name="v5e:2x2", platform="tpu"))
+
+
+def _missing(reason: str) -> None:
+    if os.environ.get("REQUIRE_AOT"):
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def _mesh(description) -> Mesh:

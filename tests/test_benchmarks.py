@@ -6,7 +6,7 @@ import io
 import numpy as np
 
 from tests.model.test_network import SMALL
-from tracerelay_jax.benchmarks import streaming
+from tracerelay_jax.benchmarks import attention, streaming
 from tracerelay_jax.progress import Reporter
 
 CONFIG = dataclasses.replace(SMALL, trace_widths=(4,), writer_widths=(), reader_widths=())
@@ -36,3 +36,14 @@ def test_decode_times_every_context():
     first, last = (row["seconds_per_token"] for row in figures["contexts"])
     assert figures["ratio_of_last_to_first"] == last / first
     assert figures["contexts"][0]["cache_bytes"] == figures["contexts"][1]["cache_bytes"]
+
+
+def test_attention_is_measured_side_by_side(monkeypatch):
+    monkeypatch.setattr(attention, "_REFERENCE_LIMIT", 32)
+    rows = attention.attention(2, [16, 64], [16], rounds=3, reporter=Reporter(io.StringIO()))
+    assert [(row["length"], row["pass"]) for row in rows] == [
+        (16, "forward"), (16, "gradients"), (64, "forward"), (64, "gradients")]  # fmt: skip
+    for row in rows:
+        assert min(case["ratio_to_best"] for case in row["implementations"].values()) == 1
+        assert set(row["implementations"]) | set(row["not_served"]) == {"reference", "windowed", "pallas"}
+    assert "quadratic" in rows[-1]["not_served"]["reference"]

@@ -38,6 +38,17 @@ SOURCES = {
 }
 
 
+def test_a_sampled_answer_depends_on_the_seed_and_not_on_the_batch(root):
+    experiment = make_experiment(tiny.config(root, "dyck", model__init_scale=0.8))
+    model, params = make(experiment.model)
+    sources = read_sources(["0 1 2 3 4 5 6", "7 6 5", "1"], experiment.task)
+    answers = {
+        (batch_size, seed): list(answer(model, params, experiment.task, sources, batch_size, 16, seed, Sampling(5.0)))
+        for batch_size, seed in ((3, 0), (1, 0), (3, 1))
+    }
+    assert answers[3, 0] == answers[1, 0] != answers[3, 1]
+
+
 @pytest.mark.parametrize("task", SOURCES)
 def test_answers_equal_repeated_full_forward_passes(root, task):
     experiment = make_experiment(tiny.config(root, task, model__init_scale=0.8))

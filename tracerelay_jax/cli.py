@@ -1,6 +1,7 @@
 """What the launchers share: settings of the process, and errors of a person's input as one line."""
 
 import os
+import pathlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,23 +12,36 @@ from absl import app, flags, logging
 from tracerelay_jax.errors import InputError
 
 
-def run(main: Callable[[Sequence[str]], None], commands: Sequence[str] = ()) -> None:
+def run(main: Callable[[Sequence[str]], None], commands: Sequence[str] = (), interrupted: str = "interrupted") -> None:
     """Runs `main(argv)` as a program: bad input ends it with one line on standard error and status 2.
 
     Args:
       main: takes the program and its command, if it has any.
       commands: words of which a person gives one, besides the flags.
+      interrupted: what to say after Ctrl-C.
     """
     try:
         app.run(main=lambda argv: _guarded(main, argv), flags_parser=lambda argv: _parse_flags(argv, commands))
     except KeyboardInterrupt:
-        sys.exit("interrupted; the same command goes on from the latest checkpoint")
+        sys.exit(interrupted)
 
 
 def use_all_cores() -> None:
     """Makes each core of a CPU a device of its own, before the first use of JAX; no effect on GPUs and TPUs."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jax.config.update("jax_num_cpu_devices", cores)
+
+
+def output_file(name: str | None) -> pathlib.Path | None:
+    """The file that a flag asks for, if any.
+
+    Raises:
+      InputError: if its folder does not exist, before there is anything to lose.
+    """
+    path = pathlib.Path(name) if name else None
+    if path and not path.absolute().parent.is_dir():
+        raise InputError(f"output={name}: must be in a folder that exists")
+    return path
 
 
 def _parse_flags(argv: Sequence[str], commands: Sequence[str]) -> list[str]:

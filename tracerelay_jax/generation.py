@@ -31,7 +31,7 @@ class Sampling(NamedTuple):
 
     Attributes:
       temperature: divides the logits; 0 takes the likeliest output.
-      top_k: samples among the k likeliest only; 0 is no limit.
+      top_k: samples among the k likeliest only, of equals the lower symbols; 0 is no limit.
     """
 
     temperature: float = 0.0
@@ -54,7 +54,7 @@ def generate(
     feed_back: Callable[[jax.Array], jax.Array] = lambda output: output,
     chunk: int = 512,
 ) -> Generated:
-    """Continues each prompt; may be traced, and is best called under `jax.jit`.
+    """Continues each prompt; best called under `jax.jit`, with all that is not an array static.
 
     Args:
       model: the network.
@@ -106,7 +106,7 @@ def generate(
 
 
 def prefill(model: TraceRelay, params, prompt: jax.Array, valid: jax.Array, chunk: int) -> tuple[jax.Array, Cache]:
-    """Runs prompts (B, T) from an empty cache, `chunk` positions at a time.
+    """Runs prompts (B, T) from an empty cache, at most `chunk` positions at a time.
 
     Padding is set before the prompts to fill the first chunk, and chunks that are padding in all rows cost nothing.
 
@@ -114,8 +114,8 @@ def prefill(model: TraceRelay, params, prompt: jax.Array, valid: jax.Array, chun
       logits (B, outputs) after the last position, and the cache there.
     """
     rows, length = prompt.shape
-    chunk = min(chunk, length)
     count = -(-length // chunk)
+    chunk = -(-length // count)  # even chunks, for the least padding
     padding = ((0, 0), (count * chunk - length, 0))
 
     def chunks(x):
@@ -126,18 +126,17 @@ def prefill(model: TraceRelay, params, prompt: jax.Array, valid: jax.Array, chun
         return cache, logits[:, -1]
 
     def skip(cache, *_):
-        return cache, jnp.zeros((rows, model.config.outputs))
+        return cache, start[1]
 
     def step(carry, chunk):
-        cache, seen = carry
+        cache, _, seen = carry
         tokens, valid = chunk
         seen = seen | valid.any()
-        cache, logits = jax.lax.cond(seen, run, skip, cache, tokens, valid)
-        return (cache, seen), logits
+        return (*jax.lax.cond(seen, run, skip, cache, tokens, valid), seen), None
 
-    start = init_cache(model.config, rows), jnp.zeros((), bool)
-    (cache, _), logits = jax.lax.scan(step, start, (chunks(prompt), chunks(valid)))
-    return logits[-1], cache
+    start = init_cache(model.config, rows), jnp.zeros((rows, model.config.outputs)), jnp.zeros((), bool)
+    (cache, logits, _), _ = jax.lax.scan(step, start, (chunks(prompt), chunks(valid)))
+    return logits, cache
 
 
 def left_pad(prompts: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -146,8 +145,10 @@ def left_pad(prompts: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     T is a power of two, at least 32, so that prompts of all lengths come in few shapes to compile for.
 
     Raises:
-      InputError: for an empty prompt, which leaves nothing to continue.
+      InputError: for no prompts, or an empty one, which leaves nothing to continue.
     """
+    if len(prompts) == 0:
+        raise InputError("prompts=[]: must hold at least one prompt")
     for index, prompt in enumerate(prompts):
         if len(prompt) == 0:
             raise InputError(f"prompts[{index}]=[]: must hold at least one symbol")
@@ -164,17 +165,20 @@ def choose_outputs(logits: jax.Array, keys: jax.Array | None, step: int | jax.Ar
     """Returns outputs (B,) int32 for logits (B, outputs); keys (B,) are folded with the step, None for the likeliest."""
     if sampling.temperature == 0:
         return jnp.argmax(logits, axis=-1).astype(jnp.int32)
-    if sampling.top_k:
-        least = jax.lax.top_k(logits, sampling.top_k)[0][:, -1:]
-        logits = jnp.where(logits >= least, logits, -jnp.inf)
+    logits, outputs = jax.lax.top_k(logits, sampling.top_k or logits.shape[-1])
     step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, step)
-    return jax.vmap(jax.random.categorical)(step_keys, logits / sampling.temperature).astype(jnp.int32)
+    places = jax.vmap(jax.random.categorical)(step_keys, logits / sampling.temperature)
+    return jnp.take_along_axis(outputs, places[:, None], axis=1)[:, 0].astype(jnp.int32)
 
 
 def _row_keys(key, rows: int):
     if key is None or key.ndim == 1:
         return key
     return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(rows))
+
+
+def _is_key(key, rows: int) -> bool:
+    return key is not None and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape in ((), (rows,))
 
 
 def _check(model, prompt, steps, key, sampling, stop, chunk):
@@ -185,7 +189,13 @@ def _check(model, prompt, steps, key, sampling, stop, chunk):
         (chunk >= 1, "chunk", chunk, "must be at least 1"),
         (sampling.temperature >= 0, "temperature", sampling.temperature, "must be 0, for the likeliest output, or positive"),
         (0 <= sampling.top_k <= outputs, "top_k", sampling.top_k, f"must be 0, for no limit, or up to {outputs} outputs"),
-        (sampling.temperature == 0 or key is not None, "key", key, "must be a PRNG key where temperature is not 0"),
+        (sampling.temperature > 0 or sampling.top_k == 0, "top_k", sampling.top_k, "needs a temperature above 0"),
+        (
+            sampling.temperature == 0 or _is_key(key, prompt.shape[0]),
+            "key",
+            key,
+            "must be a typed PRNG key, or one for each row, where temperature is not 0",
+        ),
         (all(0 <= symbol < outputs for symbol in stop), "stop", stop, f"must hold outputs from 0 to {outputs - 1}"),
     )
     for holds, field, value, allowed in checks:

@@ -38,9 +38,9 @@ def sum_over_rows(function: Callable, mesh: Mesh) -> Callable:
 
     def on_device(replicated, batch):
         slices = _slices(batch, mesh)
-        first = function(replicated, jax.tree.map(lambda x: x[0], slices))
-        rest = jax.tree.map(lambda x: x[1:], slices)
-        total, _ = jax.lax.scan(lambda sums, rows: (_add(sums, function(replicated, rows)), None), first, rest)
+        shapes = jax.eval_shape(function, replicated, jax.tree.map(lambda x: x[0], slices))
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        total, _ = jax.lax.scan(lambda sums, rows: (_add(sums, function(replicated, rows)), None), zeros, slices)
         return jax.lax.psum(total, "data")
 
     return jax.shard_map(

@@ -1,17 +1,12 @@
 """A run's folder on disk: config.json, metrics.jsonl, checkpoints/ and result.json."""
 
-import importlib.metadata
 import json
 import os
 import pathlib
-import platform
 from typing import Any
 
-import jax
-
+from tracerelay_jax import machine
 from tracerelay_jax.errors import InputError
-
-_PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "tracerelay_jax")
 
 
 class RunFolder:
@@ -67,10 +62,7 @@ class RunFolder:
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes result.json with the versions and the device that made it."""
-        versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
-        device = {"kind": jax.devices()[0].device_kind, "count": jax.device_count(), "machine": platform.machine()}
-        versions["python"] = platform.python_version()
-        self._write("result.json", {**result, "versions": versions, "device": device})
+        self._write("result.json", {**result, **machine.describe()})
 
     def append_metrics(self, event: dict[str, Any]) -> None:
         """Adds a line to metrics.jsonl; `event` has an `update`."""

@@ -83,7 +83,8 @@ CONFIG = "--config=configs/most_freq.py"
         ("train.py", [CONFIG, "--workdir=/dev/null/run"], "workdir=/dev/null/run: cannot be written"),
         ("train.py", [CONFIG, "--workdir=tests"], "workdir=tests: must be empty, new, or the folder of a run"),
         ("evaluate.py", ["--workdir=tests"], "workdir=tests: must be the folder of a run (it has no config.json)"),
-        ("benchmark.py", ["speed"], "command 'speed': must be one of decode, stream"),
+        ("benchmark.py", ["speed"], "command 'speed': must be one of decode, attention, stream"),
+        ("benchmark.py", ["decode", "--contexts=1k"], "contexts='1k': must be positive whole numbers"),
     ],
 )  # fmt: skip
 def test_bad_input_ends_with_one_clear_line_before_anything_compiles(root, program, arguments, message):

@@ -18,7 +18,7 @@ from tracerelay_jax import TraceRelayConfig, init_cache
 
 pytestmark = pytest.mark.usefixtures("optimized")
 CASES_PER_CONFIG = 128
-CHUNKS = (1, 2, 13)
+CHUNKS = (1, 2, 21)
 LENGTHS = (5, 33)
 
 
@@ -78,6 +78,18 @@ def test_every_cut_gives_the_same_bits(seed):
         np.testing.assert_array_equal(np.concatenate(parts, 1)[valid], np.asarray(whole)[valid], str(case))
         chex.assert_trees_all_equal([(layer.phase.turns, layer.lineage_valid) for layer in cache],
                                     [(layer.phase.turns, layer.lineage_valid) for layer in whole_cache])  # fmt: skip
+
+
+def test_the_network_of_the_paper_over_a_long_sequence():
+    config = TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, 16, 64), init_scale=0.1)
+    model, params = make(config)
+    apply = jax.jit(model.apply)
+    tokens = np.random.default_rng(5).integers(0, 8, (1, 600))
+    whole, _ = apply(params, tokens)
+    first, cache = apply(params, tokens[:, :512])
+    second, cache = apply(params, tokens[:, 512:599], cache=cache)
+    third, _ = apply(params, tokens[:, 599:], cache=cache)
+    np.testing.assert_array_equal(np.concatenate([first, second, third], axis=1), whole)
 
 
 @pytest.mark.parametrize("carried", [True, False])

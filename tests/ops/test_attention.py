@@ -110,6 +110,16 @@ def test_a_query_without_a_valid_key_gives_zeros_and_no_gradient(implementation)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_a_nan_is_not_hidden(implementation):
+    q, k, v, valid = inputs(8, 3, 0)
+    out = jax.jit(lambda q: local_attention(q, k, v, np.ones_like(valid), 3, 0, "rope", implementation))(
+        q.at[0, 2].set(np.nan)
+    )
+    assert np.isnan(out[0, 2]).all()
+    assert np.isfinite(out[1]).all()
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_bfloat16_sums_in_float32(implementation):
     q, k, v, valid = inputs(40, 15, 0, dtype=jnp.bfloat16)
     out = jax.jit(local_attention, static_argnums=(4, 5, 6, 7))(q, k, v, valid, 15, 0, "rope", implementation)

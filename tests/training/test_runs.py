@@ -20,7 +20,7 @@ from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buc
 from tracerelay_jax.training.loop import Trainer, load_best, stop_reason
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.run import train_and_evaluate
-from tracerelay_jax.training.step import TrainState, init_state, loss_sum, make_train_step
+from tracerelay_jax.training.step import TrainState, loss_sum, make_train_step
 from tracerelay_jax.training.stopping import Progress, Validation
 
 TIMES = ("seconds", "minutes", "updates_per_second")
@@ -60,11 +60,12 @@ class Killer(Reporter):
 
 
 # Before the first checkpoint, between two, at the last update; the other tasks share all but their metrics.
-@pytest.mark.parametrize(("task", "kills"), [("most_freq", (1, 3, 6)), ("dyck", (3,))])
-def test_a_killed_run_goes_on_to_the_same_bits(root, tmp_path, task, kills):
-    experiment, whole = start(root, tmp_path / "whole", task)
+@pytest.mark.parametrize(("task", "length", "kills"), [("most_freq", 48, (3,)), ("dyck", 8, (1, 6))])
+def test_a_killed_run_goes_on_to_the_same_bits(root, tmp_path, task, length, kills):
+    one_length = {"validation__lengths": (length,), "evaluation__ood_lengths": ()}  # fewer programs to compile
+    experiment, whole = start(root, tmp_path / "whole", task, **one_length)
     result = train_and_evaluate(experiment, whole, Reporter(io.StringIO()))
-    _, killed = start(root, tmp_path / "killed", task)
+    _, killed = start(root, tmp_path / "killed", task, **one_length)
     for at in kills:
         with pytest.raises(KilledError):
             Trainer(experiment, killed, Killer(at)).run()
@@ -121,7 +122,7 @@ def test_the_stop_rule_ends_a_run_and_best_and_latest_are_kept(root, tmp_path):
 
 def test_a_step_is_compiled_at_most_once_a_bucket(root, tmp_path):
     out = io.StringIO()
-    experiment, folder = start(root, tmp_path / "run", training__updates=40, validation__every=20)
+    experiment, folder = start(root, tmp_path / "run", "equal_repeats", training__updates=40, validation__every=20)
     buckets = length_buckets(experiment.task, experiment.training.lengths)
     Trainer(experiment, folder, Reporter(out)).run()
     compiled = [line for line in out.getvalue().splitlines() if "compiled training step" in line]
@@ -154,13 +155,13 @@ def test_lengths_depend_on_seed_and_step_alone_and_are_uniform():
     assert set(batch_lengths(tasks.make("dyck"), (32, 256), 42, 0, 5000)) == set(range(32, 257, 2))
 
 
-def gradient_step(task, experiment, devices, padded, length):
+def gradient_step(task, experiment, params, devices, padded, length):
     model, optimizer = TraceRelay(experiment.model), optax.sgd(1.0)
     mesh = data_mesh(experiment.training.batch_size) if devices == 2 else jax.make_mesh(
         (1,), ("data",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:1])  # fmt: skip
     assert mesh.size == devices
     step = make_train_step(model, task, optimizer, experiment.training.batch_size, mesh)
-    state = init_state(model, optimizer, 0)
+    state = TrainState(jnp.int32(0), params, optimizer.init(params))
     new, metrics = jax.jit(step, static_argnums=3)(state, jnp.uint32(7), jnp.int32(length), padded)
     return jax.tree.map(lambda a, b: np.asarray(a) - np.asarray(b), state.params, new.params), metrics
 
@@ -168,18 +169,19 @@ def gradient_step(task, experiment, devices, padded, length):
 def test_devices_slices_and_padding_change_a_gradient_by_rounding_only(root, monkeypatch):
     experiment = tiny.experiment(root, "dyck")
     task = experiment.task
-    gradient, metrics = gradient_step(task, experiment, 1, 20, 20)
     model = TraceRelay(experiment.model)
-    params = init_state(model, optax.sgd(1.0), 0).params
+    params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+    gradient, metrics = gradient_step(task, experiment, params, 1, 20, 20)
     batch = task.sample(tasks.draw_key(7, 0), 6, 20)
-    loss, plain = jax.value_and_grad(lambda p: loss_sum(model, p, batch) / batch.scored.sum())(params)
+    mean_loss = jax.jit(jax.value_and_grad(lambda params: loss_sum(model, params, batch) / batch.scored.sum()))
+    loss, plain = mean_loss(params)
     assert metrics.loss == pytest.approx(float(loss), rel=1e-6)
     assert metrics.gradient_norm == pytest.approx(float(optax.tree.norm(plain)), rel=1e-5)
 
-    cases = {"plain": plain, "two devices": gradient_step(task, experiment, 2, 20, 20)[0]}
-    cases["padded"] = gradient_step(task, experiment, 2, 32, 20)[0]
+    cases = {"plain": plain, "two devices": gradient_step(task, experiment, params, 2, 20, 20)[0]}
+    cases["padded"] = gradient_step(task, experiment, params, 2, 32, 20)[0]
     monkeypatch.setattr("tracerelay_jax.parallel._CPU_SLICE_POSITIONS", 20)
-    cases["slices of one"] = gradient_step(task, experiment, 1, 20, 20)[0]
+    cases["slices of one"] = gradient_step(task, experiment, params, 1, 20, 20)[0]
     for name, case in cases.items():
         for got, wanted in zip(jax.tree.leaves(case), jax.tree.leaves(gradient), strict=True):
             np.testing.assert_allclose(got, wanted, atol=2e-6, err_msg=name)

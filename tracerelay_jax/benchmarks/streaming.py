@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tracerelay_jax.benchmarks.machine import peak_memory
 from tracerelay_jax.config import TraceRelayConfig
+from tracerelay_jax.machine import peak_memory
 from tracerelay_jax.model.cache import Cache, init_cache
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.progress import Reporter

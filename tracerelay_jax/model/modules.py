@@ -44,7 +44,7 @@ def product(x: jax.Array, weight: jax.Array) -> jax.Array:
     rows = x.reshape(-1, x.shape[-1])
     missing = max(_LEAST_ROWS - len(rows), 0)
     out = jax.lax.dot_general(jnp.pad(rows, [(0, missing), (0, 0)]), weight.astype(x.dtype), (((1,), (1,)), ((), ())))
-    return out[: len(rows)].reshape(*x.shape[:-1], -1)
+    return out[: len(rows)].reshape(*x.shape[:-1], weight.shape[0])
 
 
 class Linear(nn.Module):

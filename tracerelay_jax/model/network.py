@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from tracerelay_jax.config import TraceRelayConfig
+from tracerelay_jax.errors import InputError
 from tracerelay_jax.model.cache import Cache, check_cache, init_cache
 from tracerelay_jax.model.layer import TraceRelayLayer
 from tracerelay_jax.model.modules import Linear, RMSNorm, bias_initializer
@@ -14,7 +15,7 @@ class TraceRelay(nn.Module):
     """Causal sequence model: logits at t depend on tokens up to t.
 
     One forward path serves training, prefill, chunks and decode: without a cache a sequence starts, with the returned
-    cache it goes on, by any number of positions.
+    cache it goes on, by one position or more.
 
         model = TraceRelay(TraceRelayConfig(inputs=8, outputs=6))
         params = model.init(jax.random.key(0), tokens)
@@ -39,9 +40,11 @@ class TraceRelay(nn.Module):
           logits (B, T, outputs) in float32, meaningless at padding, and the cache after the last position.
 
         Raises:
-          InputError: for a cache of another configuration, batch size or dtype.
+          InputError: for tokens without a row or a position, valid of another shape, and a cache of another configuration,
+            batch size or dtype.
         """
         c = self.config
+        _check_input(tokens, valid)
         valid = jnp.ones(tokens.shape, bool) if valid is None else valid
         if cache is None:
             cache = init_cache(c, tokens.shape[0])
@@ -57,6 +60,13 @@ class TraceRelay(nn.Module):
         h_BTH = RMSNorm(c, name="final_norm")(h_BTH)
         logits = Linear(c, c.outputs, bias_init=bias_initializer(c), name="head")(h_BTH.astype(jnp.float32))
         return logits, tuple(new_cache)
+
+
+def _check_input(tokens: jax.Array, valid: jax.Array | None) -> None:
+    if len(tokens.shape) != 2 or 0 in tokens.shape:
+        raise InputError(f"tokens of shape {tokens.shape}: must be (B, T), both at least 1")
+    if valid is not None and valid.shape != tokens.shape:
+        raise InputError(f"valid of shape {valid.shape}: must have the shape of tokens, {tokens.shape}")
 
 
 def parameter_count(config: TraceRelayConfig) -> int:

@@ -40,7 +40,7 @@ def windowed_attention(q, k, v, key_valid, left: int, right: int, position: str)
 
 def _channels_first(x: jax.Array, row: int) -> jax.Array:
     """(B, T, N, K) to float32 (K, B, row): the T * N entries of a sequence and zeros after them."""
-    return _padded(x.astype(jnp.float32).transpose(3, 0, 1, 2).reshape(x.shape[3], x.shape[0], -1), row)
+    return _padded(x.astype(jnp.float32).transpose(3, 0, 1, 2).reshape(x.shape[3], x.shape[0], x.shape[1] * x.shape[2]), row)
 
 
 def _padded(x: jax.Array, row: int) -> jax.Array:
@@ -74,7 +74,7 @@ def _attend_forward(q, k, v, masked, heads, tables, bias):
         return scores.at[j].set(score_j), jnp.maximum(top, score_j)
 
     scores, top = jax.lax.fori_loop(0, window, score, (jnp.zeros((window, *row)), jnp.full(row, _MASKED)))
-    weights = jnp.where(scores > 0.5 * _MASKED, jnp.exp(scores - top), 0.0)
+    weights = jnp.where(scores < 0.5 * _MASKED, 0.0, jnp.exp(scores - top))  # a NaN stays one
 
     def add(j, carry):
         total, out = carry

@@ -1,4 +1,4 @@
-"""What was measured on: the machine and the versions, and the memory of this process."""
+"""What a result was measured on: versions, device, and the memory of this process."""
 
 import importlib.metadata
 import os
@@ -10,16 +10,15 @@ from typing import Any
 
 import jax
 
-_PACKAGES = ("jax", "jaxlib", "flax", "numpy", "tracerelay_jax")
+_PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "tracerelay_jax")
 
 
-def describe() -> dict[str, Any]:
-    """The command, the versions and the device."""
+def describe() -> dict[str, dict[str, Any]]:
+    """The versions of Python and the packages, and the device with the machine around it."""
     return {
-        "command": ["python", *sys.argv],
         "versions": {name: importlib.metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
-        "device": {"kind": jax.devices()[0].device_kind, "count": jax.device_count(), "processor": _processor(),
-                   "cores": os.cpu_count()},
+        "device": {"kind": jax.devices()[0].device_kind, "count": jax.device_count(), "machine": platform.machine(),
+                   "processor": _processor(), "cores": os.cpu_count()},
     }  # fmt: skip
 
 
