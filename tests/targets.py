@@ -36,6 +36,7 @@ def v5e() -> Mesh:
     if not importlib.util.find_spec("libtpu"):
         _missing("compiling for a TPU needs the extra `aot` (libtpu)")
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # or libtpu asks the cloud which machine this is
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # pytest's processes compile at the same time
     return _mesh(topologies.get_topology_desc(topology_name="v5e:2x2", platform="tpu"))
 
 
