@@ -9,7 +9,8 @@ import numpy as np
 
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.model.cache import Cache, init_cache
-from tracerelay_jax.model.network import TraceRelay
+from tracerelay_jax.model.network import TraceRelay, check_input
+from tracerelay_jax.tasks.base import row_keys
 
 _LEAST_BUCKET = 32
 
@@ -75,6 +76,7 @@ def generate(
     Raises:
       InputError: for a sampling, steps, stop symbol or chunk that cannot be, before anything is compiled.
     """
+    check_input(prompt, valid)
     _check(model, prompt, steps, key, sampling, stop, chunk)
     rows = prompt.shape[0]
     valid = jnp.ones(prompt.shape, bool) if valid is None else valid
@@ -172,9 +174,7 @@ def choose_outputs(logits: jax.Array, keys: jax.Array | None, step: int | jax.Ar
 
 
 def _row_keys(key, rows: int):
-    if key is None or key.ndim == 1:
-        return key
-    return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(rows))
+    return key if key is None or key.ndim == 1 else row_keys(key, rows)
 
 
 def _is_key(key, rows: int) -> bool:
@@ -184,7 +184,6 @@ def _is_key(key, rows: int) -> bool:
 def _check(model, prompt, steps, key, sampling, stop, chunk):
     outputs = model.config.outputs
     checks = (
-        (prompt.ndim == 2 and prompt.shape[1] >= 1, "prompt", prompt.shape, "must be (B, T) with T of at least 1"),
         (steps >= 1, "steps", steps, "must be at least 1"),
         (chunk >= 1, "chunk", chunk, "must be at least 1"),
         (sampling.temperature >= 0, "temperature", sampling.temperature, "must be 0, for the likeliest output, or positive"),

@@ -9,6 +9,7 @@ from tracerelay_jax.errors import InputError
 from tracerelay_jax.generation import Sampling, generate, left_pad
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.tasks import Task
+from tracerelay_jax.tasks.base import row_keys
 
 
 def read_sources(lines: Iterable[str], task: Task) -> list[list[int]]:
@@ -52,12 +53,11 @@ def answer(model: TraceRelay, params, task: Task, sources: list[list[int]], batc
         return generate(model, params, tokens, valid, steps=task.answer_limit, key=keys, sampling=sampling, stop=task.stop,
                         feed_back=task.feed_back, chunk=chunk)  # fmt: skip
 
-    fold = jax.jit(jax.vmap(jax.random.fold_in, (None, 0)))
+    all_keys = row_keys(jax.random.key(seed), len(sources))
     for start in range(0, len(sources), batch_size):
         rows = range(start, min(start + batch_size, len(sources)))
         filled = [*rows, *[start] * (batch_size - len(rows))]  # one shape for every batch
         tokens, valid = left_pad([task.prompt(sources[row]) for row in filled])
-        keys = fold(jax.random.key(seed), np.array(filled))
-        outputs, lengths = jax.tree.map(np.asarray, run(params, tokens, valid, keys))
+        outputs, lengths = jax.tree.map(np.asarray, run(params, tokens, valid, all_keys[np.array(filled)]))
         for row, output, length in zip(rows, outputs, lengths, strict=False):
             yield output[: min(int(length), task.answer_length(sources[row]))].tolist()

@@ -1,6 +1,5 @@
 """The implementations of local attention side by side, and the rate at which the device copies memory."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tracerelay_jax.benchmarks.timing import take_turns
 from tracerelay_jax.ops.attention import local_attention
 from tracerelay_jax.progress import Reporter
 
@@ -36,7 +36,7 @@ def attention(batch: int, lengths: list[int], widths: list[int], rounds: int, re
                 cases, missing = _compile(batch, length, width, backward)
                 arrays = 8 if backward else 4  # q, k, v, output; and the gradients of each
                 needed = arrays * batch * length * width * 4
-                times = _take_turns({**cases, "copy": _copy()}, rounds)
+                times = take_turns({**cases, "copy": _copy()}, rounds)
                 copy_rate = 2 * _COPY_BYTES / times.pop("copy")
                 best = min(times.values())
                 measured = {
@@ -65,13 +65,13 @@ def _compile(batch, length, width, backward) -> tuple[dict[str, Callable], dict[
         def gradients(q, k, v, valid, forward=forward):
             return jax.grad(lambda *x: jnp.sum(jnp.square(forward(*x, valid))), (0, 1, 2))(q, k, v)
 
-        reason = _reason_against(name, length)
-        try:
-            call = reason or jax.jit(gradients if backward else forward).lower(q, k, v, valid).compile()
-        except NotImplementedError as error:
-            reason = str(error)
-        if reason:
+        if reason := _reason_against(name, length):
             missing[name] = reason
+            continue
+        try:
+            call = jax.jit(gradients if backward else forward).lower(q, k, v, valid).compile()
+        except NotImplementedError as error:
+            missing[name] = str(error)
         else:
             cases[name] = lambda call=call: call(q, k, v, valid)
     return cases, missing
@@ -89,18 +89,6 @@ def _copy() -> Callable:
     x = jnp.zeros(_COPY_BYTES // 4, jnp.float32)
     call = jax.jit(lambda x: x + 1.0).lower(x).compile()
     return lambda: call(x)
-
-
-def _take_turns(cases: dict[str, Callable], rounds: int) -> dict[str, float]:
-    """The median seconds of each call, all of them run once in every round; the first round does not count."""
-    times = {name: [] for name in cases}
-    for round_ in range(rounds + 1):
-        for name, call in cases.items():
-            start = time.perf_counter()
-            jax.block_until_ready(call())
-            if round_:
-                times[name].append(time.perf_counter() - start)
-    return {name: float(np.median(seconds)) for name, seconds in times.items()}
 
 
 def _describe(row: dict[str, Any]) -> str:

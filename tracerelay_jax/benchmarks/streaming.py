@@ -1,12 +1,12 @@
 """Long streams through the cache: the time of a decode step after any context, exact phases, constant memory."""
 
-import time
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tracerelay_jax.benchmarks.timing import take_turns
 from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.machine import peak_memory
 from tracerelay_jax.model.cache import Cache, init_cache
@@ -29,7 +29,7 @@ def decode(config: TraceRelayConfig, contexts: list[int], steps: int, rounds: in
     Returns:
       For each context the seconds a token, and the bytes of the cache; the ratio of the last context to the first.
     """
-    model, params, tokens = _model_and_stream(config, max(contexts) + 1)
+    model, params, tokens = _model_and_stream(config, max(contexts))
     read = jax.jit(lambda params, cache, tokens: model.apply(params, tokens, cache=cache)[1])
     caches, cache, position = {}, init_cache(config, 1), 0
     for context in sorted(contexts):
@@ -49,20 +49,14 @@ def decode(config: TraceRelayConfig, contexts: list[int], steps: int, rounds: in
 
         return jax.lax.scan(step, (jnp.zeros((1, 1), jnp.int32), cache), length=steps)[0]
 
-    times = {context: [] for context in contexts}
-    for round_ in range(rounds + 1):
-        for context in contexts:
-            start = time.perf_counter()
-            jax.block_until_ready(run(params, caches[context]))
-            if round_:  # the first compiles
-                times[context].append((time.perf_counter() - start) / steps)
-    medians = {context: float(np.median(times[context])) for context in contexts}
+    seconds = take_turns({context: lambda cache=caches[context]: run(params, cache) for context in contexts}, rounds)
+    per_token = {context: total / steps for context, total in seconds.items()}
     return {
         "contexts": [
-            {"context": context, "seconds_per_token": medians[context], "cache_bytes": cache_bytes(caches[context])}
+            {"context": context, "seconds_per_token": per_token[context], "cache_bytes": cache_bytes(caches[context])}
             for context in contexts
         ],
-        "ratio_of_last_to_first": medians[contexts[-1]] / medians[contexts[0]],
+        "ratio_of_last_to_first": per_token[contexts[-1]] / per_token[contexts[0]],
     }
 
 

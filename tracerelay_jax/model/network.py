@@ -44,7 +44,7 @@ class TraceRelay(nn.Module):
             batch size or dtype.
         """
         c = self.config
-        _check_input(tokens, valid)
+        check_input(tokens, valid)
         valid = jnp.ones(tokens.shape, bool) if valid is None else valid
         if cache is None:
             cache = init_cache(c, tokens.shape[0])
@@ -62,7 +62,8 @@ class TraceRelay(nn.Module):
         return logits, tuple(new_cache)
 
 
-def _check_input(tokens: jax.Array, valid: jax.Array | None) -> None:
+def check_input(tokens: jax.Array, valid: jax.Array | None) -> None:
+    """Raises InputError unless `tokens` is (B, T), both at least 1, and `valid` of its shape or None."""
     if len(tokens.shape) != 2 or 0 in tokens.shape:
         raise InputError(f"tokens of shape {tokens.shape}: must be (B, T), both at least 1")
     if valid is not None and valid.shape != tokens.shape:

@@ -17,10 +17,10 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from tracerelay_jax.ops.attention.position import alibi_slopes, rope_tables, rotate_halves
+from tracerelay_jax.ops.attention.softmax import MASKED
 
 _HEAD_WIDTHS = (4, 8, 16, 32, 64)  # Triton's loads are powers of two, and a tile's sums must fit the registers
 _TILE_ENTRIES = 2048
-_MASKED = -1e30
 
 
 def pallas_attention(q, k, v, key_valid, left: int, right: int, position: str, interpret: bool = False) -> jax.Array:
@@ -174,14 +174,14 @@ def _forward_kernel(q_ref, k_ref, v_ref, valid_ref, cos_ref, sin_ref, bias_ref, 
         met = rows + j * walk.heads
         k, v = (_read(ref, sequence, met, inside, walk) for ref in (k_ref, v_ref))
         seen = inside & (_read_scalars(valid_ref, sequence, met // walk.heads, inside) != 0)
-        score = jnp.where(seen, _scores(_turned(q, cos_ref, sin_ref, j, walk, -1), k, bias_ref, rows, j, walk), _MASKED)
+        score = jnp.where(seen, _scores(_turned(q, cos_ref, sin_ref, j, walk, -1), k, bias_ref, rows, j, walk), MASKED)
         new_top = jnp.maximum(top, score)
         kept, weight = jnp.exp(top - new_top), jnp.where(seen, jnp.exp(score - new_top), 0.0)
         first, second = (x * kept[:, None] + weight[:, None] * y for x, y in zip((first, second), v, strict=True))
         return new_top, total * kept + weight, first, second
 
     zeros = jnp.zeros((walk.tile, walk.width // 2), jnp.float32)
-    start = (jnp.full((walk.tile,), _MASKED, jnp.float32), jnp.zeros((walk.tile,), jnp.float32), zeros, zeros)
+    start = (jnp.full((walk.tile,), MASKED, jnp.float32), jnp.zeros((walk.tile,), jnp.float32), zeros, zeros)
     top, total, *halves = jax.lax.fori_loop(0, walk.window, step, start)
     any_seen = total > 0.0
     total = jnp.where(any_seen, total, 1.0)

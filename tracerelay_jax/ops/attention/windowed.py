@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from tracerelay_jax.ops.attention.position import alibi_bias, rope_tables, rotate_halves
+from tracerelay_jax.ops.attention.softmax import MASKED
 from tracerelay_jax.ops.sums import tree_sum
 
-_MASKED = -1e30  # finite: a row without a valid key must give no NaN, in its gradient neither
 _LANES = 16  # rows are a multiple of this: XLA:CPU computes the odd end of a row not in vectors, and rounds otherwise
 
 
@@ -28,7 +28,7 @@ def windowed_attention(q, k, v, key_valid, left: int, right: int, position: str)
     distances = np.arange(-left, right + 1)
 
     tables = rope_tables(distances, width) if position == "rope" else None
-    masked = _padded(jnp.repeat(jnp.where(key_valid, 0.0, _MASKED), heads, axis=1), key_row)
+    masked = _padded(jnp.repeat(jnp.where(key_valid, 0.0, MASKED), heads, axis=1), key_row)
     bias = np.zeros((distances.size, 1), np.float32)
     if position == "alibi":
         bias = np.tile(alibi_bias(distances, heads).T, row)[:, :row]
@@ -73,8 +73,8 @@ def _attend_forward(q, k, v, masked, heads, tables, bias):
         score_j = tree_sum(products) + bias[j] + _met(masked, j, heads, row)
         return scores.at[j].set(score_j), jnp.maximum(top, score_j)
 
-    scores, top = jax.lax.fori_loop(0, window, score, (jnp.zeros((window, *row)), jnp.full(row, _MASKED)))
-    weights = jnp.where(scores < 0.5 * _MASKED, 0.0, jnp.exp(scores - top))  # a NaN stays one
+    scores, top = jax.lax.fori_loop(0, window, score, (jnp.zeros((window, *row)), jnp.full(row, MASKED)))
+    weights = jnp.where(scores < 0.5 * MASKED, 0.0, jnp.exp(scores - top))  # a NaN stays one
 
     def add(j, carry):
         total, out = carry
