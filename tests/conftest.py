@@ -1,6 +1,7 @@
 """Two virtual devices, so that what shards is tested sharded, and compilations made short and remembered for the session."""
 
 import atexit
+import os
 import pathlib
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ jax.config.update("jax_num_cpu_devices", 2)
 _CACHE = tempfile.mkdtemp(prefix="tracerelay-tests-")
 atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
 jax.config.update("jax_compilation_cache_dir", _CACHE)
+os.environ["XDG_CACHE_HOME"] = _CACHE  # where programs in processes of their own keep what they compile
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 # Compilation is most of the work here, half of it optimisation that no result depends on but for rounding.

@@ -32,6 +32,15 @@ def use_all_cores() -> None:
     jax.config.update("jax_num_cpu_devices", cores)
 
 
+def keep_compiled_programs() -> None:
+    """Keeps what JAX compiles in the user's cache folder, for the next start; JAX's own environment variables come first."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(root / "tracerelay_jax" / "compiled"))
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
 def output_file(name: str | None) -> pathlib.Path | None:
     """The file that a flag asks for, if any.
 
@@ -67,6 +76,7 @@ def _parse_flags(argv: Sequence[str], commands: Sequence[str]) -> list[str]:
 
 
 def _guarded(main: Callable[[Sequence[str]], None], argv: Sequence[str]) -> None:
+    keep_compiled_programs()
     try:
         main(argv)
     except (InputError, FloatingPointError) as error:

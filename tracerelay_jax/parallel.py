@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
-# Positions that a CPU works on at a time. A whole batch of 64 spills out of its cache and takes twice as long.
-_CPU_SLICE_POSITIONS = 320
+# Positions that a CPU works on at a time: enough to keep it busy, few enough to stay in its cache.
+_CPU_SLICE_POSITIONS = 530
 
 
 def data_mesh(rows: int) -> Mesh:
@@ -35,6 +35,7 @@ def sum_over_rows(function: Callable, mesh: Mesh) -> Callable:
     Returns:
       (replicated, batch) -> the tree of sums over the batch, equal but for rounding on any mesh.
     """
+    function = jax.jit(function)  # traced once for its two uses, and called, not repeated, in the compiled program
 
     def on_device(replicated, batch):
         slices = _slices(batch, mesh)

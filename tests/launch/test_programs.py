@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -40,6 +41,7 @@ def test_train_then_evaluate_then_generate(root, tmp_path):
         assert text in trained.stdout, text
     assert "\r" not in trained.stdout  # line by line where the output is no terminal
     assert trained.stderr == ""
+    assert any(pathlib.Path(os.environ["XDG_CACHE_HOME"], "tracerelay_jax", "compiled").iterdir())
     result = json.loads((folder / "result.json").read_text())
     assert result["seed"] == 43
     assert result["lengths"]["16"]["depth"]["1"]["closes"] > 0

@@ -67,35 +67,29 @@ def _attend_forward(q, k, v, masked, heads, tables, bias):
     row, window = q.shape[1:], bias.shape[0]
     bias, halves = jnp.asarray(bias), _halves(q, tables)
 
-    def score(j, carry):
-        scores, top = carry
+    def score(j, scores):
         products = [a * b for a, b in zip(_channels(_turned(halves, tables, j, -1)), _met(k, j, heads, row), strict=True)]
-        score_j = tree_sum(products) + bias[j] + _met(masked, j, heads, row)
-        return scores.at[j].set(score_j), jnp.maximum(top, score_j)
+        return scores.at[j].set(tree_sum(products) + bias[j] + _met(masked, j, heads, row))
 
-    scores, top = jax.lax.fori_loop(0, window, score, (jnp.zeros((window, *row)), jnp.full(row, MASKED)))
+    scores = jax.lax.fori_loop(0, window, score, jnp.zeros((window, *row)))
+    top = functools.reduce(jnp.maximum, scores)
     weights = jnp.where(scores < 0.5 * MASKED, 0.0, jnp.exp(scores - top))  # a NaN stays one
+    total = tree_sum(weights)
+    weights = weights * (1.0 / jnp.where(total == 0.0, 1.0, total))
 
-    def add(j, carry):
-        total, out = carry
-        return total + weights[j], out + weights[j] * _met(v, j, heads, row)
-
-    total, out = jax.lax.fori_loop(0, window, add, (jnp.zeros(row), jnp.zeros(q.shape)))
-    scale = 1.0 / jnp.where(total == 0.0, 1.0, total)
-    return out * scale, (q, k, v, weights * scale)
+    out = jax.lax.fori_loop(0, window, lambda j, out: out + weights[j] * _met(v, j, heads, row), jnp.zeros(q.shape))
+    return out, (q, k, v, weights)
 
 
 def _attend_backward(heads, tables, bias, residuals, g):
     q, k, v, weights = residuals
     row, window = q.shape[1:], bias.shape[0]
 
-    def weight_gradient(j, carry):
-        gradients, mean = carry
-        gradient = tree_sum([a * b for a, b in zip(g, _met(v, j, heads, row), strict=True)])
-        return gradients.at[j].set(gradient), mean + weights[j] * gradient
+    def weight_gradient(j, gradients):
+        return gradients.at[j].set(tree_sum([a * b for a, b in zip(g, _met(v, j, heads, row), strict=True)]))
 
-    gradients, mean = jax.lax.fori_loop(0, window, weight_gradient, (jnp.zeros_like(weights), jnp.zeros(row)))
-    dscores = weights * (gradients - mean)
+    gradients = jax.lax.fori_loop(0, window, weight_gradient, jnp.zeros_like(weights))
+    dscores = weights * (gradients - tree_sum(weights * gradients))
     q, k = _halves(q, tables), _halves(k, tables)
 
     def add(j, carry):
