@@ -25,10 +25,10 @@ device_description_str: "NVIDIA H200"
 
 
 def h200() -> Mesh:
-    """One NVIDIA H200; skips the test without JAX's CUDA plugin."""
+    """Four NVIDIA H200 of one host; skips the test without JAX's CUDA plugin."""
     if not importlib.util.find_spec("jax_cuda13_plugin"):
         _missing("compiling for a GPU needs the extra `aot` (jax-cuda13-plugin)")
-    return _mesh(topologies.get_topology_desc("h200", "cuda", topology="1x1x1", target_config=_H200))
+    return _mesh(topologies.get_topology_desc("h200", "cuda", topology="1x1x4", target_config=_H200))
 
 
 def v5e() -> Mesh:

@@ -8,7 +8,8 @@ import pytest
 
 from tests import tiny
 from tests.model.test_network import make
-from tracerelay_jax import InputError, Sampling, tasks
+from tracerelay_jax import InputError, Sampling, load, tasks
+from tracerelay_jax.evaluation.examples import make_examples
 from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.prompts import answer, read_sources
 
@@ -52,15 +53,26 @@ def test_a_sampled_answer_depends_on_the_seed_and_not_on_the_batch(root):
 @pytest.mark.parametrize("task", SOURCES)
 def test_answers_equal_repeated_full_forward_passes(root, task):
     experiment = make_experiment(tiny.config(root, task, model__init_scale=0.8))
-    task = experiment.task
     model, params = make(experiment.model)
-    sources = read_sources(SOURCES[task.name], task)
+    check_against_full_passes(model, params, experiment.task, read_sources(SOURCES[task], experiment.task))
+
+
+@pytest.mark.parametrize(("task", "length"), [("most_freq", 200), ("dyck", 101), ("equal_repeats", 90)])
+def test_answers_of_trained_models_equal_repeated_full_forward_passes(task, length):
+    model, params, task = load(task, dc=16)
+    examples = make_examples(task, seed=1, length=length + length % task.length_step, count=6)
+    sources = [row[: length - cut].tolist() for cut, row in enumerate(examples.batch.tokens)]
+    check_against_full_passes(model, params, task, sources)
+
+
+def check_against_full_passes(model, params, task, sources):
     got = list(answer(model, params, task, sources, batch_size=2, chunk=16, seed=0, sampling=Sampling()))
     apply = jax.jit(lambda params, tokens: model.apply(params, tokens)[0])
+    longest = max(map(len, sources)) + 1 + task.answer_limit
     for source, outputs in zip(sources, got, strict=True):
         stream, wanted = task.prompt(source), []
         for _ in range(task.answer_length(source)):
-            logits = apply(params, np.array([stream + [0] * (72 - len(stream))]))[0, len(stream) - 1]
+            logits = apply(params, np.array([stream + [0] * (longest - len(stream))]))[0, len(stream) - 1]
             wanted.append(int(np.argmax(logits)))
             stream.append(int(task.feed_back(np.array(wanted[-1]))))
             if wanted[-1] in task.stop:

@@ -5,6 +5,7 @@ from tracerelay_jax.errors import InputError
 from tracerelay_jax.generation import Sampling, generate, left_pad
 from tracerelay_jax.model.cache import init_cache
 from tracerelay_jax.model.network import TraceRelay, parameter_count
+from tracerelay_jax.trained import load
 
 __all__ = [
     "InputError",
@@ -14,5 +15,6 @@ __all__ = [
     "generate",
     "init_cache",
     "left_pad",
+    "load",
     "parameter_count",
 ]

@@ -45,6 +45,11 @@ def _parse_value(name: str, value: str, default: int | bool) -> int | bool:
         raise InputError(f"config argument {name}={value!r}: must be an integer") from None
 
 
+def run_name(task: str, dc: int, seed: int, inherit: bool) -> str:
+    """The name of a run of the paper, and of its folder."""
+    return f"{task}-dc{dc}-seed{seed}" + ("" if inherit else "-off")
+
+
 def paper_config(task: str, dc: int, seed: int, inherit: bool) -> ConfigDict:
     """The config of a run of Table 2, but for what differs between tasks.
 
@@ -55,7 +60,7 @@ def paper_config(task: str, dc: int, seed: int, inherit: bool) -> ConfigDict:
       inherit: phase inheritance; False is the ablation.
     """
     config = ConfigDict()
-    config.name = f"{task}-dc{dc}-seed{seed}" + ("" if inherit else "-off")
+    config.name = run_name(task, dc, seed, inherit)
     config.seed = seed
     config.task = task
     config.task_options = ConfigDict()

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests import tiny
+from tracerelay_jax import trained as trained_models
 from tracerelay_jax.run_folder import RunFolder
 
 TINY = [
@@ -26,7 +27,7 @@ def run(root, program, *arguments, cwd=None, text=None):
     return subprocess.run(command, input=text, capture_output=True, text=True, cwd=cwd or root, env=environment, timeout=300)
 
 
-def test_train_then_evaluate_then_generate(root, tmp_path):
+def test_train_then_evaluate_then_export_then_generate(root, tmp_path):
     config = f"--config={root}/configs/dyck.py:dc=4,seed=43"
     trained = run(root, "train.py", config, *TINY, cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
@@ -53,6 +54,11 @@ def test_train_then_evaluate_then_generate(root, tmp_path):
     lengths = json.loads((tmp_path / "out.json").read_text())["lengths"]
     assert set(lengths) == {"8", "20"}
     assert lengths["8"] == result["lengths"]["8"]
+
+    exported = run(root, "export.py", f"--workdir={folder}", "--output=model.npz", cwd=tmp_path)
+    assert exported.returncode == 0, exported.stderr
+    assert exported.stdout.startswith("the checkpoint at update ")
+    assert trained_models.read(tmp_path / "model.npz").model.config.trace_widths == (4,)
 
     answered = run(root, "generate.py", f"--workdir={folder}", text="0 1 9\n3 4 5\n")
     assert answered.returncode == 0, answered.stderr
@@ -85,6 +91,7 @@ CONFIG = "--config=configs/most_freq.py"
         ("train.py", [CONFIG, "--workdir=/dev/null/run"], "workdir=/dev/null/run: cannot be written"),
         ("train.py", [CONFIG, "--workdir=tests"], "workdir=tests: must be empty, new, or the folder of a run"),
         ("evaluate.py", ["--workdir=tests"], "workdir=tests: must be the folder of a run (it has no config.json)"),
+        ("export.py", ["--workdir=tests", "--output=model.txt"], "output=model.txt: must end in .npz"),
         ("benchmark.py", ["speed"], "command 'speed': must be one of decode, attention, stream"),
         ("benchmark.py", ["decode", "--contexts=1k"], "contexts='1k': must be positive whole numbers"),
     ],

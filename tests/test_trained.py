@@ -1,0 +1,57 @@
+"""Trained models as small files, and those that come with the package."""
+
+import json
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.model.test_network import make
+from tracerelay_jax import InputError, load, trained
+from tracerelay_jax.evaluation.examples import make_examples
+from tracerelay_jax.evaluation.metrics import evaluate
+from tracerelay_jax.evaluation.predictor import Predictor
+from tracerelay_jax.experiment import make_experiment
+from tracerelay_jax.progress import Reporter
+
+
+def test_a_file_holds_the_model_with_all_its_settings(root, tmp_path):
+    config = tiny.config(root, "dyck", task_options__depth=3, model__inherit_phase=False)
+    experiment = make_experiment(config)
+    model, params = make(experiment.model)
+    trained.write(tmp_path / "model.npz", config, params)
+    got = trained.read(tmp_path / "model.npz")
+    assert got.model == model
+    assert got.task == experiment.task
+    assert jax.tree.structure(got.params) == jax.tree.structure(params)
+    jax.tree.map(np.testing.assert_array_equal, got.params, params)
+
+
+def test_what_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match=re.escape("trained model 'dyck-dc17-seed42': must be one of ")):
+        load("dyck", dc=17)
+    (tmp_path / "text.npz").write_text("no model")
+    np.savez(tmp_path / "arrays.npz", weight=np.zeros(3))
+    for name in ("text.npz", "arrays.npz", "nothing.npz"):
+        with pytest.raises(InputError, match=re.escape("must be a model written by launch/export.py")):
+            trained.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", trained.shipped())
+def test_a_shipped_model_is_the_best_checkpoint_of_the_run_whose_result_is_kept(root, name):
+    """It scores on the examples of the shortest length what result.json says."""
+    result = json.loads((root / "results" / "runs" / name / "result.json").read_text())
+    task, width, seed = re.fullmatch(r"(\w+)-dc(\d+)-seed(\d+)", name).groups()
+    model, params, task = load(task, dc=int(width), seed=int(seed))
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == result["parameters"]
+    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
+    length = result["id_lengths"][0]
+    wanted = result["lengths"][str(length)]
+    examples = make_examples(task, result["evaluation_seed"], length, wanted["examples"])
+    got = evaluate(Predictor(model, 64, Reporter()), params, task, examples, details=False)
+    assert got["fingerprint"] == wanted["fingerprint"]
+    assert got["score"] == pytest.approx(wanted["score"], abs=2 / wanted["examples"])  # two argmaxes may round otherwise
+    assert got["cross_entropy"] == pytest.approx(wanted["cross_entropy"], rel=1e-3)

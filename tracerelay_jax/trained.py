@@ -1,0 +1,76 @@
+"""Trained models: the best checkpoint of a run as one small file, and those that the package brings along."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import optax
+from flax import traverse_util
+
+from tracerelay_jax.errors import InputError
+from tracerelay_jax.experiment import make_experiment
+from tracerelay_jax.model.network import TraceRelay
+from tracerelay_jax.protocol import run_name
+from tracerelay_jax.tasks import Task
+
+_SHIPPED = pathlib.Path(__file__).parent / "trained"
+_CONFIG = "config"  # beside the parameters, whose names all have a slash
+
+
+class Trained(NamedTuple):
+    """A model with what it has learned.
+
+    Attributes:
+      model: the network, for `model.apply(params, tokens)`.
+      params: its parameters, float32.
+      task: the task it was trained on.
+    """
+
+    model: TraceRelay
+    params: optax.Params
+    task: Task
+
+
+def load(task: str, dc: int = 64, seed: int = 42, inherit: bool = True) -> Trained:
+    """Returns the best checkpoint of one of the paper's runs, repeated here, that come with the package.
+
+    Args:
+      task: `equal_repeats`, `dyck` or `most_freq`.
+      dc: trace width of the middle layer.
+      seed: training seed.
+      inherit: phase inheritance.
+
+    Raises:
+      InputError: naming the runs there are, if it is none of them.
+    """
+    name = run_name(task, dc, seed, inherit)
+    if name not in shipped():
+        raise InputError(f"trained model {name!r}: must be one of {', '.join(shipped())}")
+    return read(_SHIPPED / f"{name}.npz")
+
+
+def shipped() -> list[str]:
+    """The names of the runs whose best checkpoints come with the package."""
+    return sorted(path.stem for path in _SHIPPED.glob("*.npz"))
+
+
+def read(path: str | pathlib.Path) -> Trained:
+    """Reads a file of `write`.
+
+    Raises:
+      InputError: if it is none.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        experiment = make_experiment(json.loads(str(arrays.pop(_CONFIG))))
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"file={path}: must be a model written by launch/export.py ({error})") from error
+    return Trained(TraceRelay(experiment.model), traverse_util.unflatten_dict(arrays, sep="/"), experiment.task)
+
+
+def write(path: str | pathlib.Path, config: Mapping[str, Any], params: optax.Params) -> None:
+    """Writes a run's configuration, as `make_experiment` takes it, and the parameters into one compressed .npz file."""
+    np.savez_compressed(path, **{_CONFIG: json.dumps(config)}, **traverse_util.flatten_dict(params, sep="/"))
