@@ -3,30 +3,40 @@
     python launch/benchmark.py decode      the time of a decode step after 1K, 64K and 1M tokens of context
     python launch/benchmark.py attention   the implementations of local attention side by side, beside the rate of a copy
     python launch/benchmark.py stream      1M tokens through the cache: phase bits against integer sums in NumPy, memory
+    python launch/benchmark.py train       an update of each task beside its matrix products alone; longer sequences
 
 --dc sets the trace width of the middle layer of the paper's network; --output=FILE also writes the figures as JSON, with the
 command, the versions and the machine.
 """
 
 import json
+import pathlib
+import runpy
 import sys
 
+import jax
 from absl import flags
 
-from tracerelay_jax import cli, machine
+from tracerelay_jax import cli, machine, tasks
 from tracerelay_jax.benchmarks import streaming
 from tracerelay_jax.benchmarks.attention import attention
+from tracerelay_jax.benchmarks.training import Case, training
 from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.errors import InputError
+from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.progress import Reporter
 
 _DC = flags.DEFINE_integer("dc", 64, "Trace width of the middle layer.", lower_bound=1)
 _CONTEXTS = flags.DEFINE_list("contexts", ["1024", "65536", "1048576"], "decode: tokens read before.")
 _STEPS = flags.DEFINE_integer("steps", 1000, "decode: timed steps a round.", lower_bound=1)
-_ROUNDS = flags.DEFINE_integer("rounds", 21, "decode, attention: rounds, of which the median counts.", lower_bound=1)
+_ROUNDS = flags.DEFINE_integer("rounds", 21, "decode, attention, train: rounds, of which the median counts.", lower_bound=1)
 _BATCH = flags.DEFINE_integer("batch", 64, "attention: sequences.", lower_bound=1)
 _LENGTHS = flags.DEFINE_list("lengths", ["160", "1024", "4096"], "attention: positions.")
 _WIDTHS = flags.DEFINE_list("widths", ["16", "64"], "attention: width of the four heads together.")
+_TRAIN_WIDTHS = flags.DEFINE_list("train_widths", ["16", "64"], "train: trace widths of the middle layer.")
+_TRAIN_LENGTHS = flags.DEFINE_list(
+    "train_lengths", ["1024", "4096", "16384", "65536"], "train: also these source lengths of Most-Freq, a row a device."
+)
 _TOKENS = flags.DEFINE_integer("tokens", 1_000_000, "stream: its length.", lower_bound=1)
 _SINGLE_STEPS = flags.DEFINE_integer("single_steps", 5000, "stream: tokens at its end, one at a time.", lower_bound=0)
 _OUTPUT = flags.DEFINE_string("output", None, "A JSON file to write the figures to.")
@@ -36,9 +46,9 @@ def main(argv):
     """Runs the program."""
     config = TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, _DC.value, 64))
     output = cli.output_file(_OUTPUT.value)
-    description = {"command": ["python", *sys.argv], **machine.describe()}
     figures = _COMMANDS[argv[1]](config, Reporter())
     if output:
+        description = {"command": ["python", *sys.argv], **machine.describe()}
         output.write_text(json.dumps({**description, "figures": figures}, indent=1) + "\n", encoding="utf-8")
 
 
@@ -71,6 +81,29 @@ def _attention(config, reporter):
     return attention(_BATCH.value, lengths, widths, _ROUNDS.value, reporter)
 
 
+def _train(config, reporter):
+    del config
+    cli.use_all_cores()  # as launch/train.py does
+    experiments = [(task, width) for task in tasks.NAMES for width in _numbers("train_widths", _TRAIN_WIDTHS.value)]
+    experiments = [make_experiment(_paper_config(*chosen)) for chosen in experiments]
+    cases = [Case(e, e.training.batch_size, _mean_length(e)) for e in experiments]
+    most_freq = make_experiment(_paper_config("most_freq", _DC.value))
+    longer = [Case(most_freq, jax.device_count(), length) for length in _numbers("train_lengths", _TRAIN_LENGTHS.value)]
+    return training(cases + longer, _ROUNDS.value, reporter)
+
+
+def _paper_config(task: str, width: int):
+    """The config file of the task, as launch/train.py takes it."""
+    path = pathlib.Path(__file__).parent.parent / "configs" / f"{task}.py"
+    return runpy.run_path(str(path))["get_config"](f"dc={width}").to_dict()
+
+
+def _mean_length(experiment) -> int:
+    shortest, longest = experiment.training.lengths
+    step = experiment.task.length_step
+    return (shortest + longest) // 2 // step * step
+
+
 def _numbers(flag: str, texts: list[str]) -> list[int]:
     for text in texts or [""]:
         if not text.isdigit() or int(text) == 0:
@@ -78,7 +111,7 @@ def _numbers(flag: str, texts: list[str]) -> list[int]:
     return [int(text) for text in texts]
 
 
-_COMMANDS = {"decode": _decode, "attention": _attention, "stream": _stream}
+_COMMANDS = {"decode": _decode, "attention": _attention, "stream": _stream, "train": _train}
 
 if __name__ == "__main__":
     cli.run(main, commands=tuple(_COMMANDS))

@@ -3,10 +3,15 @@
 import dataclasses
 import io
 
+import jax
 import numpy as np
+import pytest
 
+from tests import tiny
 from tests.model.test_network import SMALL
 from tracerelay_jax.benchmarks import attention, streaming
+from tracerelay_jax.benchmarks.training import Case, training
+from tracerelay_jax.model.network import parameter_count
 from tracerelay_jax.progress import Reporter
 
 CONFIG = dataclasses.replace(SMALL, trace_widths=(4,), writer_widths=(), reader_widths=())
@@ -47,3 +52,15 @@ def test_attention_is_measured_side_by_side(monkeypatch):
         assert min(case["ratio_to_best"] for case in row["implementations"].values()) == 1
         assert set(row["implementations"]) | set(row["not_served"]) == {"reference", "windowed", "pallas"}
     assert "quadratic" in rows[-1]["not_served"]["reference"]
+
+
+def test_an_update_is_timed_beside_the_products_in_it(root):
+    experiment = tiny.experiment(root, "dyck")
+    cache = jax.config.jax_compilation_cache_dir
+    (row,) = training([Case(experiment, batch_size=4, length=16)], rounds=3, reporter=Reporter(io.StringIO()))
+    assert jax.config.jax_compilation_cache_dir == cache
+    assert row["ratio_to_floor"] == row["step_seconds"] / row["floor_seconds"]
+    assert row["tokens_per_second"] * row["step_seconds"] == pytest.approx(4 * 16)
+    weights = parameter_count(experiment.model) - 4 * 8 - experiment.task.outputs  # without norms and the head's bias
+    assert row["floor_flops_per_second"] * row["floor_seconds"] == pytest.approx(6 * 4 * 16 * weights)
+    assert 0 < row["compile_seconds"]["cached"] < row["compile_seconds"]["cold"]

@@ -8,9 +8,10 @@ from tracerelay_jax.tasks.dyck import Dyck
 from tracerelay_jax.tasks.equal_repeats import EqualRepeats
 from tracerelay_jax.tasks.most_freq import MostFreq
 
-__all__ = ["Batch", "Dyck", "EqualRepeats", "MostFreq", "Task", "draw_key", "make"]
+__all__ = ["NAMES", "Batch", "Dyck", "EqualRepeats", "MostFreq", "Task", "draw_key", "make"]
 
 _TASKS = {task.name: task for task in (EqualRepeats, Dyck, MostFreq)}
+NAMES = tuple(_TASKS)
 
 
 def make(name: str, **options) -> Task:

@@ -22,7 +22,7 @@ from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.checkpoints import Checkpoints
 from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets
 from tracerelay_jax.training.optimizer import make_optimizer
-from tracerelay_jax.training.step import TrainState, init_state, make_train_step
+from tracerelay_jax.training.step import TrainState, compile_train_step, init_state, make_train_step
 from tracerelay_jax.training.stopping import Progress, Validation
 
 EventHook = Callable[[dict[str, Any]], None]  # is given each event of metrics.jsonl
@@ -109,9 +109,8 @@ class Trainer:
         if padded not in self._steps:
             batch_size = self._experiment.training.batch_size
             step = make_train_step(self._model, self._experiment.task, self._optimizer, batch_size, self._mesh)
-            jitted = jax.jit(step, static_argnums=3, donate_argnums=0, out_shardings=self._replicated)
             with self._reporter.compiling(f"training step, {padded} positions"):
-                self._steps[padded] = jitted.lower(state, jnp.uint32(0), jnp.int32(0), padded).compile()
+                self._steps[padded] = compile_train_step(step, state, padded, self._mesh)
         return self._steps[padded]
 
     def _log(self, progress: Progress, metrics) -> None:

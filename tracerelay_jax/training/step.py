@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.parallel import sum_over_rows
@@ -67,3 +67,12 @@ def make_train_step(
         return TrainState(state.step + 1, params, opt_state), metrics
 
     return step
+
+
+def compile_train_step(step: Callable, state: TrainState, padded: int, mesh: Mesh) -> jax.stages.Compiled:
+    """A step of `make_train_step` compiled for one padded length: (state, seed, length) -> (state, metrics).
+
+    The state it is given, or its shapes, is replicated over the mesh and used up by a call.
+    """
+    jitted = jax.jit(step, static_argnums=3, donate_argnums=0, out_shardings=NamedSharding(mesh, PartitionSpec()))
+    return jitted.lower(state, jnp.uint32(0), jnp.int32(0), padded).compile()

@@ -1,0 +1,156 @@
+"""The training step beside its floor: the model's matrix products alone, spread and sliced the same way."""
+
+import contextlib
+import pathlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.experimental.compilation_cache import compilation_cache
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from tracerelay_jax.benchmarks.timing import take_turns
+from tracerelay_jax.experiment import Experiment
+from tracerelay_jax.model.modules import product
+from tracerelay_jax.model.network import TraceRelay
+from tracerelay_jax.parallel import data_mesh, slice_rows
+from tracerelay_jax.progress import Reporter
+from tracerelay_jax.training.optimizer import make_optimizer
+from tracerelay_jax.training.step import compile_train_step, init_state, make_train_step
+
+
+class Case(NamedTuple):
+    """What is timed: updates of `batch_size` sources of one `length`."""
+
+    experiment: Experiment
+    batch_size: int
+    length: int
+
+
+def training(cases: Sequence[Case], rounds: int, reporter: Reporter) -> list[dict[str, Any]]:
+    """Times updates, each beside its floor.
+
+    Args:
+      cases: in the order of the rows.
+      rounds: of which the median counts; the step and its floor take turns.
+      reporter: tells each case as it is measured.
+
+    Returns:
+      For each case: seconds of a step and of its floor and their ratio, updates and tokens a second, the rate of the floor
+      in FLOP/s, the bytes that the compiled step needs, and its seconds of compilation, cold and from a filled cache.
+    """
+    rows = []
+    for case in cases:
+        rows.append(_measure(case, rounds))
+        reporter.line(_describe(rows[-1]))
+    return rows
+
+
+def _measure(case: Case, rounds: int) -> dict[str, Any]:
+    experiment = case.experiment
+    model, optimizer, mesh = TraceRelay(experiment.model), make_optimizer(experiment.training), data_mesh(case.batch_size)
+    positions = experiment.task.positions(case.length)
+    step = make_train_step(model, experiment.task, optimizer, case.batch_size, mesh)
+    make_state = jax.jit(lambda: init_state(model, optimizer, 0), out_shardings=NamedSharding(mesh, PartitionSpec()))
+    state = make_state()
+    compiled, compile_seconds = _compile_twice(lambda: compile_train_step(step, state, positions, mesh))
+    products, flops = _products(state.params, case.batch_size, positions, mesh)
+
+    def update():
+        nonlocal state
+        state, metrics = compiled(state, jnp.uint32(0), jnp.int32(case.length))
+        return metrics
+
+    seconds = take_turns({"step": update, "floor": products}, rounds)
+    memory = compiled.memory_analysis()
+    return {
+        "task": experiment.task.name,
+        "trace_widths": experiment.model.trace_widths,
+        "batch_size": case.batch_size,
+        "positions": positions,
+        "step_seconds": seconds["step"],
+        "floor_seconds": seconds["floor"],
+        "ratio_to_floor": seconds["step"] / seconds["floor"],
+        "updates_per_second": 1 / seconds["step"],
+        "tokens_per_second": case.batch_size * positions / seconds["step"],
+        "floor_flops_per_second": flops / seconds["floor"],
+        "memory_bytes": memory.temp_size_in_bytes + memory.argument_size_in_bytes,
+        "compile_seconds": compile_seconds,
+    }
+
+
+def _products(params: optax.Params, batch_size: int, positions: int, mesh: Mesh) -> tuple[Callable, float]:
+    """A call that makes every product of an update with a weight, forward and both backward, and the FLOPs of all."""
+    weights = [leaf for leaf in jax.tree.leaves(params) if leaf.ndim == 2]
+    rows = batch_size // mesh.size
+    size = slice_rows(rows, positions, mesh.devices.flat[0].platform)
+    widths = {width for weight in weights for width in weight.shape}
+
+    def on_device(weights, vectors):
+        """Each product takes the place of one of its factors, so that none can be left out or moved out of the loop."""
+
+        def one_slice(_, carry):
+            weights, inputs, gradients = carry
+            inputs, gradients, new_weights = dict(inputs), dict(gradients), []
+            for weight in weights:
+                out, width = weight.shape
+                gradient = gradients[out]
+                gradients[out], backward = jax.vjp(product, inputs[width], weight)
+                inputs[width], new_weight = backward(gradient)
+                new_weights.append(new_weight)
+            return new_weights, inputs, gradients
+
+        return jax.lax.fori_loop(0, rows // size, one_slice, (weights, vectors, vectors))
+
+    here = PartitionSpec()
+    call = jax.jit(jax.shard_map(on_device, mesh=mesh, in_specs=here, out_specs=here, check_vma=False))
+    arguments = (
+        [jnp.zeros_like(weight) for weight in weights],  # stay zeros, and so never grow, vanish or turn into NaN
+        {width: jnp.zeros((size * positions, width)) for width in widths},
+    )
+    arguments = jax.device_put(arguments, NamedSharding(mesh, here))
+    compiled = call.lower(*arguments).compile()
+    return lambda: compiled(*arguments), 6.0 * batch_size * positions * sum(weight.size for weight in weights)
+
+
+def _compile_twice(compile_: Callable) -> tuple[jax.stages.Compiled, dict[str, float]]:
+    """Compiles, traced anew each time, with an empty cache and then with a filled one."""
+    seconds = {}
+    with _own_compilation_cache():
+        for state in ("cold", "cached"):
+            jax.clear_caches()
+            start = time.perf_counter()
+            compiled = compile_()
+            seconds[state] = time.perf_counter() - start
+    return compiled, seconds
+
+
+@contextlib.contextmanager
+def _own_compilation_cache() -> Iterator[None]:
+    before = jax.config.jax_compilation_cache_dir
+    with tempfile.TemporaryDirectory() as folder:
+        _use_compilation_cache(folder)
+        try:
+            yield
+        finally:
+            _use_compilation_cache(before)
+
+
+def _use_compilation_cache(folder: str | pathlib.Path | None) -> None:
+    jax.config.update("jax_compilation_cache_dir", folder)
+    compilation_cache.reset_cache()  # JAX looks at the setting only once
+
+
+def _describe(row: dict[str, Any]) -> str:
+    widths = "/".join(map(str, row["trace_widths"]))
+    return (
+        f"{row['task']:<13}  widths {widths:<8}  {row['batch_size']:>2} x {row['positions']:<5}  "
+        f"step {row['step_seconds'] * 1e3:7.1f} ms, {row['ratio_to_floor']:.2f} of its floor at "
+        f"{row['floor_flops_per_second'] / 1e9:.0f} GFLOP/s  {row['updates_per_second']:5.2f} updates/s  "
+        f"{row['tokens_per_second']:8.0f} tokens/s  {row['memory_bytes'] / 2**20:6.0f} MiB  compiled in "
+        f"{row['compile_seconds']['cold']:.1f} s, cached {row['compile_seconds']['cached']:.1f} s"
+    )
