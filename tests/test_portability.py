@@ -34,7 +34,8 @@ def paper_model(attention):
 def compile_for(mesh, function, *arguments):
     sharding = NamedSharding(mesh, PartitionSpec())
     shapes = [jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), x) for x in arguments]
-    return jax.jit(function).lower(*shapes).compile()
+    with jax.sharding.use_abstract_mesh(mesh.abstract_mesh):  # where Pallas looks for the device that it compiles for
+        return jax.jit(function).lower(*shapes).compile()
 
 
 def training_step(model, mesh):
