@@ -5,8 +5,8 @@
     python launch/benchmark.py stream      1M tokens through the cache: phase bits against integer sums in NumPy, memory
     python launch/benchmark.py train       an update of each task beside its matrix products alone; longer sequences
 
---dc sets the trace width of the middle layer of the paper's network; --output=FILE also writes the figures as JSON, with the
-command, the versions and the machine.
+--dc sets the trace width of the middle layer of the paper's network; --output=FILE.json also writes the figures, with the
+command, the versions and the machine, and of train and attention a chart beside it, FILE.png.
 """
 
 import json
@@ -25,6 +25,7 @@ from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.progress import Reporter
+from tracerelay_jax.report.benchmark_charts import CHARTS
 
 _DC = flags.DEFINE_integer("dc", 64, "Trace width of the middle layer.", lower_bound=1)
 _CONTEXTS = flags.DEFINE_list("contexts", ["1024", "65536", "1048576"], "decode: tokens read before.")
@@ -50,6 +51,8 @@ def main(argv):
     if output:
         description = {"command": ["python", *sys.argv], **machine.describe()}
         output.write_text(json.dumps({**description, "figures": figures}, indent=1) + "\n", encoding="utf-8")
+        if argv[1] in CHARTS:
+            CHARTS[argv[1]](figures).savefig(output.with_suffix(".png"))
 
 
 def _decode(config, reporter):

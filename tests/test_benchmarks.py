@@ -13,6 +13,7 @@ from tracerelay_jax.benchmarks import attention, streaming
 from tracerelay_jax.benchmarks.training import Case, training
 from tracerelay_jax.model.network import parameter_count
 from tracerelay_jax.progress import Reporter
+from tracerelay_jax.report import benchmark_charts
 
 CONFIG = dataclasses.replace(SMALL, trace_widths=(4,), writer_widths=(), reader_widths=())
 
@@ -53,14 +54,27 @@ def test_attention_is_measured_side_by_side(monkeypatch):
         assert set(row["implementations"]) | set(row["not_served"]) == {"reference", "windowed", "pallas"}
     assert "quadratic" in rows[-1]["not_served"]["reference"]
 
+    figure = benchmark_charts.attention_chart(rows)
+    assert [axes.get_title() for axes in figure.axes] == ["width 16, forward", "width 16, gradients"]
+    lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
+    seconds = rows[2]["implementations"]["windowed"]["seconds"]
+    np.testing.assert_allclose(lines["windowed"][1], (64, seconds / (2 * 64) * 1e9))
+    assert len(lines["reference"]) == 1
+
 
 def test_an_update_is_timed_beside_the_products_in_it(root):
     experiment = tiny.experiment(root, "dyck")
     cache = jax.config.jax_compilation_cache_dir
-    (row,) = training([Case(experiment, batch_size=4, length=16)], rounds=3, reporter=Reporter(io.StringIO()))
+    cases = [Case(experiment, batch_size=4, length=16), Case(experiment, batch_size=2, length=32)]
+    rows = training(cases, rounds=3, reporter=Reporter(io.StringIO()))
+    row = rows[0]
     assert jax.config.jax_compilation_cache_dir == cache
     assert row["ratio_to_floor"] == row["step_seconds"] / row["floor_seconds"]
     assert row["tokens_per_second"] * row["step_seconds"] == pytest.approx(4 * 16)
     weights = parameter_count(experiment.model) - 4 * 8 - experiment.task.outputs  # without norms and the head's bias
     assert row["floor_flops_per_second"] * row["floor_seconds"] == pytest.approx(6 * 4 * 16 * weights)
     assert 0 < row["compile_seconds"]["cached"] < row["compile_seconds"]["cold"]
+
+    updates, times, _ = benchmark_charts.training_chart(rows).axes
+    assert [bar.get_width() for bar in updates.patches] == [row["step_seconds"] * 1e3, row["floor_seconds"] * 1e3]
+    np.testing.assert_allclose(times.lines[0].get_xydata(), [(32, 1e6 / rows[1]["tokens_per_second"])])

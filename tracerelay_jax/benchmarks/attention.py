@@ -43,8 +43,9 @@ def attention(batch: int, lengths: list[int], widths: list[int], rounds: int, re
                     name: {"seconds": seconds, "ratio_to_best": seconds / best, "bytes_per_second": needed / seconds}
                     for name, seconds in times.items()
                 }
-                row = {"length": length, "width": width, "pass": "gradients" if backward else "forward",
-                       "implementations": measured, "not_served": missing, "copy_bytes_per_second": copy_rate}  # fmt: skip
+                row = {"length": length, "positions": batch * length, "width": width,
+                       "pass": "gradients" if backward else "forward", "implementations": measured,
+                       "not_served": missing, "copy_bytes_per_second": copy_rate}  # fmt: skip
                 rows.append(row)
                 reporter.line(_describe(row))
     return rows
