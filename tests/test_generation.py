@@ -55,6 +55,16 @@ def test_no_chunk_of_the_prefill_changes_an_output(model_and_params):
         np.testing.assert_array_equal(other, outputs[0])
 
 
+def test_generation_goes_on_from_a_cache(model_and_params):
+    model, params = model_and_params
+    prompt = np.array([PROMPTS[0], PROMPTS[2][:7]])
+    _, cache = model.apply(params, prompt[:, :4])
+    tail = generate(model, params, prompt[:, 4:], steps=STEPS, feed_back=feed_back, cache=cache)
+    np.testing.assert_array_equal(tail.outputs, generate(model, params, prompt, steps=STEPS, feed_back=feed_back).outputs)
+    with pytest.raises(InputError, match="cache"):
+        generate(model, params, prompt[:1], steps=STEPS, cache=cache)
+
+
 def test_a_row_stops_at_a_stop_symbol_and_the_others_go_on(model_and_params):
     free = run(*model_and_params, PROMPTS, steps=STEPS).outputs
     stop = int(free[0, 1])

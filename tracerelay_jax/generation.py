@@ -54,6 +54,7 @@ def generate(
     stop: Sequence[int] = (),
     feed_back: Callable[[jax.Array], jax.Array] = lambda output: output,
     chunk: int = 512,
+    cache: Cache | None = None,
 ) -> Generated:
     """Continues each prompt; best called under `jax.jit`, with all that is not an array static.
 
@@ -69,18 +70,20 @@ def generate(
       stop: output symbols that end a row.
       feed_back: the input symbol for an output symbol, elementwise.
       chunk: positions of the prompt that are run at a time; it bounds the memory of the prefill.
+      cache: the state after what came before the prompts, by default that of a sequence's start.
 
     Returns:
       The outputs and how many of them count.
 
     Raises:
-      InputError: for a sampling, steps, stop symbol or chunk that cannot be, before anything is compiled.
+      InputError: for a sampling, steps, stop symbol, chunk or cache that cannot be, before anything is compiled.
     """
     check_input(prompt, valid)
     _check(model, prompt, steps, key, sampling, stop, chunk)
     rows = prompt.shape[0]
     valid = jnp.ones(prompt.shape, bool) if valid is None else valid
-    logits, cache = prefill(model, params, prompt, valid, chunk)
+    cache = init_cache(model.config, rows) if cache is None else cache
+    logits, cache = prefill(model, params, prompt, valid, cache, chunk)
     keys = _row_keys(key, rows)
     stops = jnp.asarray(tuple(stop), jnp.int32)
 
@@ -107,8 +110,10 @@ def generate(
     return Generated(outputs, lengths)
 
 
-def prefill(model: TraceRelay, params, prompt: jax.Array, valid: jax.Array, chunk: int) -> tuple[jax.Array, Cache]:
-    """Runs prompts (B, T) from an empty cache, at most `chunk` positions at a time.
+def prefill(
+    model: TraceRelay, params, prompt: jax.Array, valid: jax.Array, cache: Cache, chunk: int
+) -> tuple[jax.Array, Cache]:
+    """Runs prompts (B, T) from a cache, at most `chunk` positions at a time.
 
     Padding is set before the prompts to fill the first chunk, and chunks that are padding in all rows cost nothing.
 
@@ -136,7 +141,7 @@ def prefill(model: TraceRelay, params, prompt: jax.Array, valid: jax.Array, chun
         seen = seen | valid.any()
         return (*jax.lax.cond(seen, run, skip, cache, tokens, valid), seen), None
 
-    start = init_cache(model.config, rows), jnp.zeros((rows, model.config.outputs)), jnp.zeros((), bool)
+    start = cache, jnp.zeros((rows, model.config.outputs)), jnp.zeros((), bool)
     (cache, logits, _), _ = jax.lax.scan(step, start, (chunks(prompt), chunks(valid)))
     return logits, cache
 

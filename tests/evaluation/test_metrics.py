@@ -82,11 +82,15 @@ def test_metrics_do_not_depend_on_the_batch(root, task):
         assert results[0]["class_counts"] == np.bincount(examples.batch.targets[:, -1], minlength=3).tolist()
 
 
-def test_generation_equals_repeated_full_forward_passes(root):
+def test_answers_equal_repeated_full_forward_passes(root):
     experiment, model, params = setup(root, "most_freq", model__init_scale=0.8)
-    task = experiment.task
-    sources = make_examples(task, 6, 50, 13).batch.tokens[:, :50]
-    got = Predictor(model, 4, Reporter(io.StringIO())).generate(params, task, sources)
+    task, predictor = experiment.task, Predictor(model, 4, Reporter(io.StringIO()))
+    batch = make_examples(task, 6, 50, 13).batch
+    teacher_forced, got = predictor.predict_answers(params, task, batch, 50)
+    whole = predictor.predict(params, batch)
+    np.testing.assert_array_equal(teacher_forced.outputs, whole.outputs[:, 50:])
+    np.testing.assert_allclose(teacher_forced.cross_entropy, whole.cross_entropy, rtol=1e-5)
+    sources = batch.tokens[:, :50]
     stream = np.pad(sources, ((0, 0), (0, 1)), constant_values=task.separator)
     apply = jax.jit(lambda params, tokens, valid: model.apply(params, tokens, valid)[0])
     for step in range(task.symbols + 1):

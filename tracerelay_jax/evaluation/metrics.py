@@ -6,7 +6,7 @@ import numpy as np
 
 from tracerelay_jax.evaluation.baselines import most_freq_baselines
 from tracerelay_jax.evaluation.examples import Examples
-from tracerelay_jax.evaluation.predictor import Predictor
+from tracerelay_jax.evaluation.predictor import Predictions, Predictor
 from tracerelay_jax.tasks import Dyck, EqualRepeats, MostFreq, Task
 from tracerelay_jax.tasks.dyck import matching_distances_and_depths
 
@@ -18,7 +18,7 @@ def evaluate(predictor: Predictor, params, task: Task, examples: Examples, detai
     """Returns the task's metrics of `params` on `examples`.
 
     Every task gives `score`, by which checkpoints are selected, `cross_entropy`, `examples` and `fingerprint`. Equal
-    Repeats and Dyck are read from one teacher-forced pass; Most-Freq adds free greedy generation.
+    Repeats and Dyck are read from one teacher-forced pass; Most-Freq scores free greedy generation, and compares.
 
     Args:
       predictor: runs the model.
@@ -27,23 +27,26 @@ def evaluate(predictor: Predictor, params, task: Task, examples: Examples, detai
       examples: from `make_examples`.
       details: also slices, diagnostics' baselines and class counts, which training does not need.
     """
+    if isinstance(task, MostFreq):
+        return _most_freq(predictor, params, task, examples, details)
     batch = examples.batch
     predictions = predictor.predict(params, batch)
     correct = predictions.outputs == batch.targets
-    metrics = {
-        "score": float(correct[batch.scored].mean()),
-        "cross_entropy": float(predictions.cross_entropy.sum(dtype=np.float64) / batch.scored.sum()),
-        "examples": len(batch.tokens),
-        "fingerprint": examples.fingerprint,
-    }
-    if isinstance(task, MostFreq):
-        return metrics | _most_freq(predictor, params, task, examples, correct, details)
+    metrics = {"score": float(correct[batch.scored].mean())} | _common(examples, predictions)
     if details and isinstance(task, Dyck):
         return metrics | _dyck_slices(task, batch.tokens, correct)
     if details and isinstance(task, EqualRepeats):
         counts = np.bincount(batch.targets[:, -1], minlength=task.outputs)
         return metrics | {"class_counts": counts.tolist(), "majority_baseline": float(counts.max() / counts.sum())}
     return metrics
+
+
+def _common(examples: Examples, predictions: Predictions) -> dict[str, Any]:
+    return {
+        "cross_entropy": float(predictions.cross_entropy.sum(dtype=np.float64) / examples.batch.scored.sum()),
+        "examples": len(examples.batch.tokens),
+        "fingerprint": examples.fingerprint,
+    }
 
 
 def _dyck_slices(task: Dyck, tokens: np.ndarray, correct: np.ndarray) -> dict[str, Any]:
@@ -65,15 +68,15 @@ def _slice(correct: np.ndarray, members: np.ndarray) -> dict[str, Any]:
     return {"closes": count, "accuracy": float(correct[members].mean()) if count else None}
 
 
-def _most_freq(
-    predictor: Predictor, params, task: MostFreq, examples: Examples, correct: np.ndarray, details: bool
-) -> dict[str, Any]:
+def _most_freq(predictor: Predictor, params, task: MostFreq, examples: Examples, details: bool) -> dict[str, Any]:
     batch, length = examples.batch, examples.length
-    sources, ranking = batch.tokens[:, :length], batch.targets[:, length : length + task.symbols]
-    outputs = predictor.generate(params, task, sources)
-    teacher_forced = (correct | ~batch.scored).all(axis=1)
+    predictions, outputs = predictor.predict_answers(params, task, batch, length)
+    sources, answers = batch.tokens[:, :length], batch.targets[:, length:]
+    ranking = answers[:, : task.symbols]
+    teacher_forced = (predictions.outputs == answers).all(axis=1)
     exact = most_freq_exact(task, outputs, ranking)
     metrics = {
+        **_common(examples, predictions),
         **most_freq_diagnostics(task, outputs, ranking),
         "teacher_forced_exact": float(teacher_forced.mean()),
         "disagreements": int((teacher_forced != exact).sum()),

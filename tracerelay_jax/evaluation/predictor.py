@@ -18,7 +18,7 @@ class Predictions(NamedTuple):
     """Of every row, on the host.
 
     Attributes:
-      outputs: (B, T) int32, the likeliest class at each position.
+      outputs: (B, T) int32, the likeliest class at each position that was asked for.
       cross_entropy: (B,) float32 nats, summed over the row's scored positions.
     """
 
@@ -38,20 +38,25 @@ class Predictor:
         """Teacher-forced predictions at every position."""
 
         def forward(params, rows: Batch):
-            logits, _ = self._model.apply(params, rows.tokens, rows.valid)
-            losses = optax.softmax_cross_entropy_with_integer_labels(logits, rows.targets)
-            return Predictions(jnp.argmax(logits, axis=-1).astype(jnp.int32), jnp.sum(losses, axis=1, where=rows.scored))
+            return _predictions(self._model.apply(params, rows.tokens, rows.valid)[0], rows)
 
         return self._run("evaluation", forward, params, batch)
 
-    def generate(self, params, task: MostFreq, sources: np.ndarray) -> np.ndarray:
-        """Free greedy outputs (B, V + 1) after sources (B, T) and the separator; no answer is fed in."""
-        prompts = np.pad(sources, ((0, 0), (0, 1)), constant_values=task.separator)
+    def predict_answers(self, params, task: MostFreq, batch: Batch, length: int) -> tuple[Predictions, np.ndarray]:
+        """Teacher-forced predictions (B, V + 1) after the source, and free greedy outputs (B, V + 1), no answer fed in.
 
-        def forward(params, rows):
-            return generate(self._model, params, rows, steps=task.answer_limit, feed_back=task.feed_back).outputs
+        Both go on from the cache after the `length` symbols of the source.
+        """
 
-        return self._run("generation", forward, params, prompts)
+        def forward(params, rows: Batch):
+            _, cache = self._model.apply(params, rows.tokens[:, :length])
+            answers = jax.tree.map(lambda x: x[:, length:], rows)
+            logits, _ = self._model.apply(params, answers.tokens, cache=cache)
+            separators = answers.tokens[:, :1]
+            free = generate(self._model, params, separators, steps=task.answer_limit, feed_back=task.feed_back, cache=cache)
+            return _predictions(logits, answers), free.outputs
+
+        return self._run("generation", forward, params, batch)
 
     def _run(self, name: str, forward, params, rows):
         count, positions = jax.tree.leaves(rows)[0].shape
@@ -74,3 +79,8 @@ class Predictor:
                 mapped = jax.jit(map_over_rows(forward, self._mesh))
                 self._compiled[key] = mapped.lower(params, part).compile()
         return self._compiled[key]
+
+
+def _predictions(logits: jax.Array, rows: Batch) -> Predictions:
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, rows.targets)
+    return Predictions(jnp.argmax(logits, axis=-1).astype(jnp.int32), jnp.sum(losses, axis=1, where=rows.scored))

@@ -30,9 +30,10 @@ def training_chart(rows: list[dict[str, Any]]) -> Figure:
 
 
 def _updates(axes: Axes, rows: list[dict[str, Any]]) -> None:
+    widths = ["/".join(map(str, row["trace_widths"])) for row in rows]
     names = [
-        f"{row['task'].replace('_', ' ')}, {'/'.join(map(str, row['trace_widths']))}\n{row['batch_size']} × {row['positions']}"
-        for row in rows
+        f"{row['task'].replace('_', ' ')}, {w}\n{row['batch_size']} × {row['positions']}"
+        for row, w in zip(rows, widths, strict=True)
     ]
     places = range(len(rows))
     step = [row["step_seconds"] * 1e3 for row in rows]
