@@ -1,5 +1,7 @@
 """Sources as lines of text, and the answers to them."""
 
+import io
+import math
 import re
 
 import jax
@@ -8,10 +10,13 @@ import pytest
 
 from tests import tiny
 from tests.model.test_network import make
-from tracerelay_jax import InputError, Sampling, load, tasks
+from tracerelay_jax import InputError, Sampling, TraceRelay, tasks, trained
 from tracerelay_jax.evaluation.examples import make_examples
 from tracerelay_jax.experiment import make_experiment
+from tracerelay_jax.progress import Reporter
 from tracerelay_jax.prompts import answer, read_sources
+from tracerelay_jax.run_folder import RunFolder
+from tracerelay_jax.training.loop import Trainer, load_best
 
 
 @pytest.mark.parametrize(
@@ -51,18 +56,28 @@ def test_a_sampled_answer_depends_on_the_seed_and_not_on_the_batch(root):
 
 
 @pytest.mark.parametrize("task", SOURCES)
-def test_answers_equal_repeated_full_forward_passes(root, task):
-    experiment = make_experiment(tiny.config(root, task, model__init_scale=0.8))
-    model, params = make(experiment.model)
-    check_against_full_passes(model, params, experiment.task, read_sources(SOURCES[task], experiment.task))
+def test_answers_of_a_trained_model_equal_repeated_full_forward_passes(root, tmp_path, task):
+    """Trained here, for seconds, far enough to be surer than a network of random numbers."""
+    config = tiny.config(root, task, training__updates=120, validation__every=60, model__hidden=16, training__batch_size=16)
+    experiment, folder = make_experiment(config), RunFolder(tmp_path / "run")
+    folder.create_or_check(config, [])
+    history = Trainer(experiment, folder, Reporter(io.StringIO())).run().history
+    assert history[-1].cross_entropy < math.log(experiment.task.outputs) - 0.05, history
+    _, params = load_best(folder)
+    sources = read_sources(SOURCES[task], experiment.task) + drawn_sources(experiment.task, 60)
+    check_against_full_passes(TraceRelay(experiment.model), params, experiment.task, sources)
 
 
-@pytest.mark.parametrize(("task", "length"), [("most_freq", 200), ("dyck", 101), ("equal_repeats", 90)])
-def test_answers_of_trained_models_equal_repeated_full_forward_passes(task, length):
-    model, params, task = load(task, dc=16)
-    examples = make_examples(task, seed=1, length=length + length % task.length_step, count=6)
-    sources = [row[: length - cut].tolist() for cut, row in enumerate(examples.batch.tokens)]
-    check_against_full_passes(model, params, task, sources)
+@pytest.mark.parametrize("name", trained.shipped())
+def test_answers_of_a_shipped_model_equal_repeated_full_forward_passes(name):
+    model, params, task = trained.read_shipped(name)
+    check_against_full_passes(model, params, task, drawn_sources(task, 160))
+
+
+def drawn_sources(task, length):
+    """Six of the task's own examples, cut off at several lengths."""
+    batch = make_examples(task, seed=1, length=length, count=6).batch
+    return [row[: length - cut].tolist() for cut, row in enumerate(batch.tokens)]
 
 
 def check_against_full_passes(model, params, task, sources):

@@ -44,8 +44,7 @@ def test_what_is_not_there_is_named(tmp_path):
 def test_a_shipped_model_is_the_best_checkpoint_of_the_run_whose_result_is_kept(root, name):
     """It scores on the examples of the shortest length what result.json says."""
     result = json.loads((root / "results" / "runs" / name / "result.json").read_text())
-    task, width, seed = re.fullmatch(r"(\w+)-dc(\d+)-seed(\d+)", name).groups()
-    model, params, task = load(task, dc=int(width), seed=int(seed))
+    model, params, task = load(result["task"], result["trace_widths"][1], result["seed"], result["inherit_phase"])
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == result["parameters"]
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
     length = result["id_lengths"][0]

@@ -45,7 +45,11 @@ def load(task: str, dc: int = 64, seed: int = 42, inherit: bool = True) -> Train
     Raises:
       InputError: naming the runs there are, if it is none of them.
     """
-    name = run_name(task, dc, seed, inherit)
+    return read_shipped(run_name(task, dc, seed, inherit))
+
+
+def read_shipped(name: str) -> Trained:
+    """Returns the best checkpoint of the run of this name, one of `shipped`."""
     if name not in shipped():
         raise InputError(f"trained model {name!r}: must be one of {', '.join(shipped())}")
     return read(_SHIPPED / f"{name}.npz")
