@@ -1,6 +1,7 @@
 """The training step beside its floor: the model's matrix products alone, spread and sliced the same way."""
 
 import contextlib
+import math
 import pathlib
 import tempfile
 import time
@@ -9,15 +10,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax.experimental.compilation_cache import compilation_cache
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
+from tracerelay_jax.benchmarks.parts import update_parts, weight_shapes
 from tracerelay_jax.benchmarks.timing import take_turns
 from tracerelay_jax.experiment import Experiment
-from tracerelay_jax.model.modules import product
 from tracerelay_jax.model.network import TraceRelay
-from tracerelay_jax.parallel import data_mesh, slice_rows
+from tracerelay_jax.parallel import data_mesh
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.step import compile_train_step, init_state, make_train_step
@@ -40,8 +40,9 @@ def training(cases: Sequence[Case], rounds: int, reporter: Reporter) -> list[dic
       reporter: tells each case as it is measured.
 
     Returns:
-      For each case: seconds of a step and of its floor and their ratio, updates and tokens a second, the rate of the floor
-      in FLOP/s, the bytes that the compiled step needs, and its seconds of compilation, cold and from a filled cache.
+      For each case: seconds of a step and of its floor and their ratio, seconds of its parts when run alone and what
+      remains, updates and tokens a second, the rate of the floor in FLOP/s, the bytes that the compiled step needs, and its
+      seconds of compilation, cold and from a filled cache.
     """
     rows = []
     for case in cases:
@@ -58,63 +59,31 @@ def _measure(case: Case, rounds: int) -> dict[str, Any]:
     make_state = jax.jit(lambda: init_state(model, optimizer, 0), out_shardings=NamedSharding(mesh, PartitionSpec()))
     state = make_state()
     compiled, compile_seconds = _compile_twice(lambda: compile_train_step(step, state, positions, mesh))
-    products, flops = _products(state.params, case.batch_size, positions, mesh)
+    memory = compiled.memory_analysis()
 
     def update():
         nonlocal state
         state, metrics = compiled(state, jnp.uint32(0), jnp.int32(case.length))
         return metrics
 
-    seconds = take_turns({"step": update, "floor": products}, rounds)
-    memory = compiled.memory_analysis()
+    seconds = take_turns({"step": update, **update_parts(experiment, case.batch_size, case.length, mesh)}, rounds)
+    step_seconds = seconds.pop("step")
+    weights = sum(math.prod(shape) for shape in weight_shapes(experiment.model))
     return {
         "task": experiment.task.name,
         "trace_widths": experiment.model.trace_widths,
         "batch_size": case.batch_size,
         "positions": positions,
-        "step_seconds": seconds["step"],
-        "floor_seconds": seconds["floor"],
-        "ratio_to_floor": seconds["step"] / seconds["floor"],
-        "updates_per_second": 1 / seconds["step"],
-        "tokens_per_second": case.batch_size * positions / seconds["step"],
-        "floor_flops_per_second": flops / seconds["floor"],
+        "step_seconds": step_seconds,
+        "floor_seconds": seconds["products"],
+        "ratio_to_floor": step_seconds / seconds["products"],
+        "parts_seconds": {**seconds, "rest": step_seconds - sum(seconds.values())},
+        "updates_per_second": 1 / step_seconds,
+        "tokens_per_second": case.batch_size * positions / step_seconds,
+        "floor_flops_per_second": 6.0 * case.batch_size * positions * weights / seconds["products"],
         "memory_bytes": memory.temp_size_in_bytes + memory.argument_size_in_bytes,
         "compile_seconds": compile_seconds,
     }
-
-
-def _products(params: optax.Params, batch_size: int, positions: int, mesh: Mesh) -> tuple[Callable, float]:
-    """A call that makes every product of an update with a weight, forward and both backward, and the FLOPs of all."""
-    weights = [leaf for leaf in jax.tree.leaves(params) if leaf.ndim == 2]
-    rows = batch_size // mesh.size
-    size = slice_rows(rows, positions, mesh.devices.flat[0].platform)
-    widths = {width for weight in weights for width in weight.shape}
-
-    def on_device(weights, vectors):
-        """Each product takes the place of one of its factors, so that none can be left out or moved out of the loop."""
-
-        def one_slice(_, carry):
-            weights, inputs, gradients = carry
-            inputs, gradients, new_weights = dict(inputs), dict(gradients), []
-            for weight in weights:
-                out, width = weight.shape
-                gradient = gradients[out]
-                gradients[out], backward = jax.vjp(product, inputs[width], weight)
-                inputs[width], new_weight = backward(gradient)
-                new_weights.append(new_weight)
-            return new_weights, inputs, gradients
-
-        return jax.lax.fori_loop(0, rows // size, one_slice, (weights, vectors, vectors))
-
-    here = PartitionSpec()
-    call = jax.jit(jax.shard_map(on_device, mesh=mesh, in_specs=here, out_specs=here, check_vma=False))
-    arguments = (
-        [jnp.zeros_like(weight) for weight in weights],  # stay zeros, and so never grow, vanish or turn into NaN
-        {width: jnp.zeros((size * positions, width)) for width in widths},
-    )
-    arguments = jax.device_put(arguments, NamedSharding(mesh, here))
-    compiled = call.lower(*arguments).compile()
-    return lambda: compiled(*arguments), 6.0 * batch_size * positions * sum(weight.size for weight in weights)
 
 
 def _compile_twice(compile_: Callable) -> tuple[jax.stages.Compiled, dict[str, float]]:
@@ -147,9 +116,10 @@ def _use_compilation_cache(folder: str | pathlib.Path | None) -> None:
 
 def _describe(row: dict[str, Any]) -> str:
     widths = "/".join(map(str, row["trace_widths"]))
+    parts = ", ".join(f"{name} {seconds * 1e3:.1f}" for name, seconds in row["parts_seconds"].items())
     return (
         f"{row['task']:<13}  widths {widths:<8}  {row['batch_size']:>2} x {row['positions']:<5}  "
-        f"step {row['step_seconds'] * 1e3:7.1f} ms, {row['ratio_to_floor']:.2f} of its floor at "
+        f"step {row['step_seconds'] * 1e3:7.1f} ms ({parts}), {row['ratio_to_floor']:.2f} of its floor at "
         f"{row['floor_flops_per_second'] / 1e9:.0f} GFLOP/s  {row['updates_per_second']:5.2f} updates/s  "
         f"{row['tokens_per_second']:8.0f} tokens/s  {row['memory_bytes'] / 2**20:6.0f} MiB  compiled in "
         f"{row['compile_seconds']['cold']:.1f} s, cached {row['compile_seconds']['cached']:.1f} s"

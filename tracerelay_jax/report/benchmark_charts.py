@@ -8,11 +8,12 @@ from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 _COLOURS = {"reference": "#767676", "windowed": "#0072B2", "pallas": "#D55E00"}
-_STEP, _FLOOR = "#0072B2", "#bdbdbd"
+_PARTS = {"products": "#0072B2", "attention": "#E69F00", "phases": "#009E73", "batch": "#CC79A7", "rest": "#bdbdbd"}
+_LINE = "#0072B2"
 
 
 def training_chart(rows: list[dict[str, Any]]) -> Figure:
-    """Updates beside their floors; and, where one case is measured over several lengths, time and memory over the length."""
+    """Updates with their parts; and, where one case is measured over several lengths, time and memory over the length."""
     whole = [row for row in rows if row["batch_size"] == rows[0]["batch_size"]]
     longer = [row for row in rows if row["batch_size"] != rows[0]["batch_size"]]
     figure = Figure(figsize=(11 if longer else 6, 3.6), dpi=150, layout="constrained")
@@ -36,18 +37,19 @@ def _updates(axes: Axes, rows: list[dict[str, Any]]) -> None:
         for row, w in zip(rows, widths, strict=True)
     ]
     places = range(len(rows))
-    step = [row["step_seconds"] * 1e3 for row in rows]
-    axes.barh([place - 0.2 for place in places], step, 0.4, color=_STEP, label="update")
-    axes.barh([place + 0.2 for place in places], [row["floor_seconds"] * 1e3 for row in rows], 0.4, color=_FLOOR,
-              label="its matrix products alone")  # fmt: skip
-    for place, row, width in zip(places, rows, step, strict=True):
-        axes.text(width, place - 0.2, f" {row['ratio_to_floor']:.1f}×  {row['updates_per_second']:.1f}/s", va="center",
+    done = [0.0] * len(rows)
+    for part, colour in _PARTS.items():
+        widths = [max(row["parts_seconds"][part], 0.0) * 1e3 for row in rows]
+        axes.barh(places, widths, 0.6, left=done, color=colour, label=part)
+        done = [before + width for before, width in zip(done, widths, strict=True)]
+    for place, row, end in zip(places, rows, done, strict=True):
+        axes.text(end, place, f" {row['ratio_to_floor']:.1f}× products\n {row['updates_per_second']:.1f}/s", va="center",
                   fontsize="small")  # fmt: skip
     axes.set_yticks(places, names, fontsize="small")
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.35 * max(step))
-    axes.set_xlabel("ms")
-    axes.legend(frameon=False, fontsize="small", loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+    axes.set_xlim(0, 1.4 * max(done))
+    axes.set_xlabel("ms an update; its parts as measured alone")
+    axes.legend(frameon=False, fontsize="small", loc="lower right", bbox_to_anchor=(1, 1), ncols=len(_PARTS))
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -71,7 +73,7 @@ def _panel(row: dict[str, Any]) -> tuple[int, str]:
     return row["width"], row["pass"]
 
 
-def _over_length(axes: Axes, positions, values, quantity: str, color: str = _STEP, **line) -> None:
+def _over_length(axes: Axes, positions, values, quantity: str, color: str = _LINE, **line) -> None:
     axes.plot(positions, values, marker="o", color=color, **line)
     axes.set_xscale("log", base=2)
     axes.set_xlabel("positions")

@@ -1,0 +1,121 @@
+"""What a training update is made of: its matrix products, which are its floor, and its other parts, each run alone."""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from tracerelay_jax.config import TraceRelayConfig
+from tracerelay_jax.experiment import Experiment
+from tracerelay_jax.model.cache import PHASE_OPS
+from tracerelay_jax.model.modules import product
+from tracerelay_jax.model.network import TraceRelay
+from tracerelay_jax.ops.attention import local_attention
+from tracerelay_jax.parallel import slice_rows
+from tracerelay_jax.tasks import draw_key
+
+
+def update_parts(experiment: Experiment, batch_size: int, length: int, mesh: Mesh) -> dict[str, Callable]:
+    """Calls that do parts of an update alone, forward and backward, as often and on as many rows at a time as the update.
+
+    Args:
+      experiment: whose network and task.
+      batch_size: sources.
+      length: of the sources.
+      mesh: of the update.
+
+    Returns:
+      `products`: every product of the network with a weight; `attention`: every local attention; `phases`: the transport of
+      all phases; `batch`: drawing the batch.
+    """
+    config, task = experiment.model, experiment.task
+    positions, rows = task.positions(length), batch_size // mesh.size
+    size = slice_rows(rows, positions, mesh.devices.flat[0].platform)
+    sample = jax.jit(task.sample, static_argnums=(1, 3))
+    key = draw_key(0, 0)
+    return {
+        "products": _repeated(_products, _products_start(config, size * positions), rows // size, mesh),
+        "attention": _repeated(
+            functools.partial(_attention, config), _attention_start(config, size, positions), rows // size, mesh
+        ),
+        "phases": _repeated(functools.partial(_phases, config), _phases_start(config, size, positions), rows // size, mesh),
+        "batch": lambda: sample(key, batch_size, jnp.int32(length), positions),
+    }
+
+
+def _repeated(part: Callable, start, count: int, mesh: Mesh) -> Callable:
+    """A call of `part` on every device, `count` times, each time on what the last one gave: nothing can be left out."""
+    here = PartitionSpec()
+
+    def on_device(start):
+        return jax.lax.fori_loop(0, count, lambda _, carry: part(carry), start)
+
+    start = jax.device_put(start, NamedSharding(mesh, here))
+    compiled = (
+        jax.jit(jax.shard_map(on_device, mesh=mesh, in_specs=here, out_specs=here, check_vma=False)).lower(start).compile()
+    )
+    return lambda: compiled(start)
+
+
+def weight_shapes(config: TraceRelayConfig) -> list[tuple[int, int]]:
+    """Shapes (out, in) of all weights of the network."""
+    params = jax.eval_shape(TraceRelay(config).init, jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+    return [leaf.shape for leaf in jax.tree.leaves(params) if leaf.ndim == 2]
+
+
+def _products_start(config: TraceRelayConfig, vectors: int):
+    """Weights, and vectors of each of their widths: zeros, which neither grow nor vanish from one time to the next."""
+    weights = [jnp.zeros(shape) for shape in weight_shapes(config)]
+    rows = {width: jnp.zeros((vectors, width)) for weight in weights for width in weight.shape}
+    return weights, rows, rows
+
+
+def _products(carry):
+    """Every product of the model with a weight; each of the three takes the place of one of its factors."""
+    weights, inputs, gradients = carry
+    inputs, gradients, new_weights = dict(inputs), dict(gradients), []
+    for weight in weights:
+        out, width = weight.shape
+        gradient = gradients[out]
+        gradients[out], backward = jax.vjp(product, inputs[width], weight)
+        inputs[width], new_weight = backward(gradient)
+        new_weights.append(new_weight)
+    return new_weights, inputs, gradients
+
+
+def _attention_start(config: TraceRelayConfig, rows: int, positions: int):
+    """Queries, keys and values of the Right and the Left attention of each layer."""
+    shapes = []
+    for layer in config.layers:
+        for width, context in ((layer.writer_width, layer.right_window), (layer.reader_width, layer.left_window)):
+            heads = (layer.heads, width // layer.heads)
+            shapes.append([(rows, length, *heads) for length in (positions, positions + context, positions + context)])
+    return jax.tree.map(lambda shape: jnp.zeros(shape), shapes, is_leaf=lambda x: isinstance(x, tuple))
+
+
+def _attention(config: TraceRelayConfig, carry):
+    windows = [window for layer in config.layers for window in ((0, layer.right_window), (layer.left_window, 0))]
+
+    def loss(qkv, left, right):
+        valid = jnp.ones(qkv[1].shape[:2], bool)
+        return jnp.sum(jnp.square(local_attention(*qkv, valid, left, right, config.position, config.attention)))
+
+    return [jax.grad(loss)(qkv, *window) for qkv, window in zip(carry, windows, strict=True)]
+
+
+def _phases_start(config: TraceRelayConfig, rows: int, positions: int):
+    return [jnp.zeros((rows, positions, layer.trace_width)) for layer in config.layers]
+
+
+def _phases(config: TraceRelayConfig, carry):
+    """Phase transport of each layer: increments, sums along the lineages, cosine and sine."""
+    ops = PHASE_OPS[config.phase]
+
+    def loss(delta, stride):
+        tail = ops.zeros((delta.shape[0], stride, delta.shape[2]))
+        cos, sin = ops.cos_sin(ops.accumulate(ops.increments(delta), tail))
+        return jnp.sum(cos + sin)
+
+    return [jax.grad(loss)(delta, layer.stride) for delta, layer in zip(carry, config.layers, strict=True)]
