@@ -14,13 +14,12 @@ import pathlib
 import runpy
 import sys
 
-import jax
 from absl import flags
 
 from tracerelay_jax import cli, machine, tasks
 from tracerelay_jax.benchmarks import streaming
 from tracerelay_jax.benchmarks.attention import attention
-from tracerelay_jax.benchmarks.training import Case, training
+from tracerelay_jax.benchmarks.training import length_cases, task_cases, training
 from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.experiment import make_experiment
@@ -40,13 +39,13 @@ _TRAIN_LENGTHS = flags.DEFINE_list(
 )
 _TOKENS = flags.DEFINE_integer("tokens", 1_000_000, "stream: its length.", lower_bound=1)
 _SINGLE_STEPS = flags.DEFINE_integer("single_steps", 5000, "stream: tokens at its end, one at a time.", lower_bound=0)
-_OUTPUT = flags.DEFINE_string("output", None, "A JSON file to write the figures to.")
+_OUTPUT = flags.DEFINE_string("output", None, "A .json file to write the figures to.")
 
 
 def main(argv):
     """Runs the program."""
     config = TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, _DC.value, 64))
-    output = cli.output_file(_OUTPUT.value)
+    output = cli.output_file(_OUTPUT.value, ".json")
     figures = _COMMANDS[argv[1]](config, Reporter())
     if output:
         description = {"command": ["python", *sys.argv], **machine.describe()}
@@ -87,24 +86,17 @@ def _attention(config, reporter):
 def _train(config, reporter):
     del config
     cli.use_all_cores()  # as launch/train.py does
-    experiments = [(task, width) for task in tasks.NAMES for width in _numbers("train_widths", _TRAIN_WIDTHS.value)]
-    experiments = [make_experiment(_paper_config(*chosen)) for chosen in experiments]
-    cases = [Case(e, e.training.batch_size, _mean_length(e)) for e in experiments]
-    most_freq = make_experiment(_paper_config("most_freq", _DC.value))
-    longer = [Case(most_freq, jax.device_count(), length) for length in _numbers("train_lengths", _TRAIN_LENGTHS.value)]
-    return training(cases + longer, _ROUNDS.value, reporter)
+    widths = _numbers("train_widths", _TRAIN_WIDTHS.value)
+    experiments = [_paper_experiment(task, width) for task in tasks.NAMES for width in widths]
+    lengths = _numbers("train_lengths", _TRAIN_LENGTHS.value)
+    cases = task_cases(experiments) + length_cases(_paper_experiment("most_freq", _DC.value), lengths)
+    return training(cases, _ROUNDS.value, reporter)
 
 
-def _paper_config(task: str, width: int):
-    """The config file of the task, as launch/train.py takes it."""
+def _paper_experiment(task: str, width: int):
+    """As the task's config file has it."""
     path = pathlib.Path(__file__).parent.parent / "configs" / f"{task}.py"
-    return runpy.run_path(str(path))["get_config"](f"dc={width}").to_dict()
-
-
-def _mean_length(experiment) -> int:
-    shortest, longest = experiment.training.lengths
-    step = experiment.task.length_step
-    return (shortest + longest) // 2 // step * step
+    return make_experiment(runpy.run_path(str(path))["get_config"](f"dc={width}").to_dict())
 
 
 def _numbers(flag: str, texts: list[str]) -> list[int]:

@@ -27,7 +27,7 @@ _OUTPUT = flags.DEFINE_string("output", None, "A JSON file to write the metrics 
 def main(_):
     """Runs the program."""
     cli.use_all_cores()
-    folder, output = RunFolder(_WORKDIR.value), cli.output_file(_OUTPUT.value)
+    folder, output = RunFolder(_WORKDIR.value), cli.output_file(_OUTPUT.value, ".json")
     experiment = make_experiment(folder.read_config())
     lengths = _lengths(experiment)
     update, params = load_best(folder)

@@ -8,7 +8,6 @@ In Python: `model, params, task = tracerelay_jax.trained.read("most_freq.npz")`.
 from absl import flags
 
 from tracerelay_jax import cli, trained
-from tracerelay_jax.errors import InputError
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.loop import load_best
 
@@ -18,9 +17,7 @@ _OUTPUT = flags.DEFINE_string("output", None, "The file to write, NAME.npz.", re
 
 def main(_):
     """Runs the program."""
-    path = cli.output_file(_OUTPUT.value)
-    if path.suffix != ".npz":
-        raise InputError(f"output={path}: must end in .npz")
+    path = cli.output_file(_OUTPUT.value, ".npz")
     folder = RunFolder(_WORKDIR.value)
     config = folder.read_config()
     update, params = load_best(folder)

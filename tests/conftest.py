@@ -16,6 +16,7 @@ jax.config.update("jax_num_cpu_devices", 2)
 _CACHE = tempfile.mkdtemp(prefix="tracerelay-tests-")
 atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
 jax.config.update("jax_compilation_cache_dir", _CACHE)
+os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
 os.environ["XDG_CACHE_HOME"] = _CACHE  # where programs in processes of their own keep what they compile
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 

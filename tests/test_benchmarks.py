@@ -10,7 +10,7 @@ import pytest
 from tests import tiny
 from tests.model.test_network import SMALL
 from tracerelay_jax.benchmarks import attention, streaming
-from tracerelay_jax.benchmarks.training import Case, training
+from tracerelay_jax.benchmarks.training import length_cases, task_cases, training
 from tracerelay_jax.model.network import parameter_count
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.report import benchmark_charts
@@ -65,18 +65,17 @@ def test_attention_is_measured_side_by_side(monkeypatch):
 def test_an_update_is_timed_beside_the_products_in_it(root):
     experiment = tiny.experiment(root, "dyck")
     cache = jax.config.jax_compilation_cache_dir
-    cases = [Case(experiment, batch_size=4, length=16), Case(experiment, batch_size=2, length=32)]
-    rows = training(cases, rounds=3, reporter=Reporter(io.StringIO()))
-    row = rows[0]
+    cases = task_cases([experiment]) + length_cases(experiment, [32])
+    assert [case[2:] for case in cases] == [(6, 22), (2, 32)]  # sources and their length; two devices
+    (row,) = training(cases[:1], rounds=1, reporter=Reporter(io.StringIO()))
     assert jax.config.jax_compilation_cache_dir == cache
-    assert row["ratio_to_floor"] == row["step_seconds"] / row["floor_seconds"]
-    assert row["tokens_per_second"] * row["step_seconds"] == pytest.approx(4 * 16)
-    weights = parameter_count(experiment.model) - 4 * 8 - experiment.task.outputs  # without norms and the head's bias
-    assert row["floor_flops_per_second"] * row["floor_seconds"] == pytest.approx(6 * 4 * 16 * weights)
-    assert 0 < row["compile_seconds"]["cached"] < row["compile_seconds"]["cold"]
+    assert row["tokens_per_second"] * row["step_seconds"] == pytest.approx(6 * 22)
+    floor = row["parts_seconds"]["products"]
+    weights = parameter_count(experiment.model) - 4 * 8 - 8 * 16 - 8  # without norms, the input's weight, the head's bias
+    assert row["floor_flops_per_second"] * floor == pytest.approx(6 * 6 * 22 * weights)
 
-    updates, times, _ = benchmark_charts.training_chart(rows).axes
+    updates, times, _ = benchmark_charts.training_chart([row, {**row, "series": "lengths"}]).axes
     assert sum(row["parts_seconds"].values()) == pytest.approx(row["step_seconds"])
     bars = [bar.get_width() for bar in updates.patches]
     np.testing.assert_allclose(bars, [max(seconds, 0) * 1e3 for seconds in row["parts_seconds"].values()])
-    np.testing.assert_allclose(times.lines[0].get_xydata(), [(32, 1e6 / rows[1]["tokens_per_second"])])
+    np.testing.assert_allclose(times.lines[0].get_xydata(), [(22, 1e6 / row["tokens_per_second"])])

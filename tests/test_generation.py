@@ -58,9 +58,15 @@ def test_no_chunk_of_the_prefill_changes_an_output(model_and_params):
 def test_generation_goes_on_from_a_cache(model_and_params):
     model, params = model_and_params
     prompt = np.array([PROMPTS[0], PROMPTS[2][:7]])
-    _, cache = model.apply(params, prompt[:, :4])
-    tail = generate(model, params, prompt[:, 4:], steps=STEPS, feed_back=feed_back, cache=cache)
-    np.testing.assert_array_equal(tail.outputs, generate(model, params, prompt, steps=STEPS, feed_back=feed_back).outputs)
+    _, cache = model.apply(params, prompt[:, :2])
+    whole = generate(model, params, prompt, steps=STEPS, feed_back=feed_back)
+    tail = generate(model, params, prompt[:, 2:], steps=STEPS, feed_back=feed_back, cache=cache, chunk=2)
+    np.testing.assert_array_equal(tail.outputs, whole.outputs)
+    padded = np.array([[False, True, True]] * 2)
+    tail = generate(model, params, prompt[:, 2:5], padded, steps=STEPS, feed_back=feed_back, cache=cache, chunk=1)
+    whole = generate(model, params, prompt[:, :5], np.pad(padded, ((0, 0), (2, 0)), constant_values=True), steps=STEPS,
+                     feed_back=feed_back)  # fmt: skip
+    np.testing.assert_array_equal(tail.outputs, whole.outputs)
     with pytest.raises(InputError, match="cache"):
         generate(model, params, prompt[:1], steps=STEPS, cache=cache)
 

@@ -55,32 +55,29 @@ def test_a_sampled_answer_depends_on_the_seed_and_not_on_the_batch(root):
     assert answers[3, 0] == answers[1, 0] != answers[3, 1]
 
 
-@pytest.mark.parametrize("task", SOURCES)
-def test_answers_of_a_trained_model_equal_repeated_full_forward_passes(root, tmp_path, task):
-    """Trained here, for seconds, far enough to be surer than a network of random numbers."""
-    config = tiny.config(root, task, training__updates=120, validation__every=60, model__hidden=16, training__batch_size=16)
+def test_answers_of_a_trained_model_equal_repeated_full_forward_passes(root, tmp_path):
+    """Of the task without a shipped model: trained here for seconds, to be surer than a network of random numbers."""
+    config = tiny.config(
+        root, "dyck", training__updates=120, validation__every=60, model__hidden=16, training__batch_size=16
+    )
     experiment, folder = make_experiment(config), RunFolder(tmp_path / "run")
     folder.create_or_check(config, [])
     history = Trainer(experiment, folder, Reporter(io.StringIO())).run().history
     assert history[-1].cross_entropy < math.log(experiment.task.outputs) - 0.05, history
     _, params = load_best(folder)
-    sources = read_sources(SOURCES[task], experiment.task) + drawn_sources(experiment.task, 60)
-    check_against_full_passes(TraceRelay(experiment.model), params, experiment.task, sources)
+    check_against_full_passes(TraceRelay(experiment.model), params, experiment.task, 60)
 
 
 @pytest.mark.parametrize("name", trained.shipped())
 def test_answers_of_a_shipped_model_equal_repeated_full_forward_passes(name):
     model, params, task = trained.read_shipped(name)
-    check_against_full_passes(model, params, task, drawn_sources(task, 160))
+    check_against_full_passes(model, params, task, 160)
 
 
-def drawn_sources(task, length):
-    """Six of the task's own examples, cut off at several lengths."""
+def check_against_full_passes(model, params, task, length):
+    """On sources written by hand, and on six of the task's examples, cut off at several lengths."""
     batch = make_examples(task, seed=1, length=length, count=6).batch
-    return [row[: length - cut].tolist() for cut, row in enumerate(batch.tokens)]
-
-
-def check_against_full_passes(model, params, task, sources):
+    sources = read_sources(SOURCES[task.name], task) + [row[: length - n].tolist() for n, row in enumerate(batch.tokens)]
     got = list(answer(model, params, task, sources, batch_size=2, chunk=16, seed=0, sampling=Sampling()))
     apply = jax.jit(lambda params, tokens: model.apply(params, tokens)[0])
     longest = max(map(len, sources)) + 1 + task.answer_limit

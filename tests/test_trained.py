@@ -1,6 +1,7 @@
 """Trained models as small files, and those that come with the package."""
 
 import json
+import pathlib
 import re
 
 import jax
@@ -34,8 +35,11 @@ def test_what_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=re.escape("trained model 'dyck-dc17-seed42': must be one of ")):
         load("dyck", dc=17)
     (tmp_path / "text.npz").write_text("no model")
+    (tmp_path / "empty.npz").write_text("")
+    shipped = pathlib.Path(trained.__file__).parent / "shipped_models" / f"{trained.shipped()[0]}.npz"
+    (tmp_path / "half.npz").write_bytes(shipped.read_bytes()[: shipped.stat().st_size // 2])
     np.savez(tmp_path / "arrays.npz", weight=np.zeros(3))
-    for name in ("text.npz", "arrays.npz", "nothing.npz"):
+    for name in ("text.npz", "empty.npz", "half.npz", "arrays.npz", "nothing.npz"):
         with pytest.raises(InputError, match=re.escape("must be a model written by launch/export.py")):
             trained.read(tmp_path / name)
 

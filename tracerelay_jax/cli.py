@@ -35,20 +35,24 @@ def use_all_cores() -> None:
 def keep_compiled_programs() -> None:
     """Keeps what JAX compiles in the user's cache folder, for the next start; JAX's own environment variables come first."""
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(root / "tracerelay_jax" / "compiled"))
+        root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        jax.config.update("jax_compilation_cache_dir", os.path.join(root, "tracerelay_jax", "compiled"))
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
-def output_file(name: str | None) -> pathlib.Path | None:
+def output_file(name: str | None, suffix: str) -> pathlib.Path | None:
     """The file that a flag asks for, if any.
 
     Raises:
-      InputError: if its folder does not exist, before there is anything to lose.
+      InputError: if it has another suffix or its folder does not exist, before there is anything to lose.
     """
-    path = pathlib.Path(name) if name else None
-    if path and not path.absolute().parent.is_dir():
+    if name is None:
+        return None
+    path = pathlib.Path(name)
+    if path.suffix != suffix:
+        raise InputError(f"output={name}: must end in {suffix}")
+    if not path.absolute().parent.is_dir():
         raise InputError(f"output={name}: must be in a folder that exists")
     return path
 

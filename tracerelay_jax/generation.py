@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tracerelay_jax.errors import InputError
-from tracerelay_jax.model.cache import Cache, init_cache
+from tracerelay_jax.model.cache import Cache, check_cache, init_cache
 from tracerelay_jax.model.network import TraceRelay, check_input
 from tracerelay_jax.tasks.base import row_keys
 
@@ -70,7 +70,8 @@ def generate(
       stop: output symbols that end a row.
       feed_back: the input symbol for an output symbol, elementwise.
       chunk: positions of the prompt that are run at a time; it bounds the memory of the prefill.
-      cache: the state after what came before the prompts, by default that of a sequence's start.
+      cache: the state after what came before the prompts, by default that of a sequence's start; padding then stands
+        between the two and takes up positions there.
 
     Returns:
       The outputs and how many of them count.
@@ -82,8 +83,9 @@ def generate(
     _check(model, prompt, steps, key, sampling, stop, chunk)
     rows = prompt.shape[0]
     valid = jnp.ones(prompt.shape, bool) if valid is None else valid
-    cache = init_cache(model.config, rows) if cache is None else cache
-    logits, cache = prefill(model, params, prompt, valid, cache, chunk)
+    if cache is not None:
+        check_cache(model.config, rows, cache)
+    logits, cache = prefill(model, params, prompt, valid, chunk, cache)
     keys = _row_keys(key, rows)
     stops = jnp.asarray(tuple(stop), jnp.int32)
 
@@ -111,39 +113,40 @@ def generate(
 
 
 def prefill(
-    model: TraceRelay, params, prompt: jax.Array, valid: jax.Array, cache: Cache, chunk: int
+    model: TraceRelay, params, prompt: jax.Array, valid: jax.Array, chunk: int, cache: Cache | None = None
 ) -> tuple[jax.Array, Cache]:
-    """Runs prompts (B, T) from a cache, at most `chunk` positions at a time.
+    """Runs prompts (B, T) from a cache, by default an empty one, at most `chunk` positions at a time.
 
-    Padding is set before the prompts to fill the first chunk, and chunks that are padding in all rows cost nothing.
+    From an empty cache, chunks that are padding in all rows cost nothing.
 
     Returns:
       logits (B, outputs) after the last position, and the cache there.
     """
     rows, length = prompt.shape
-    count = -(-length // chunk)
-    chunk = -(-length // count)  # even chunks, for the least padding
-    padding = ((0, 0), (count * chunk - length, 0))
+    remainder = length % chunk
+
+    def run(tokens, valid, cache, _):
+        logits, cache = model.apply(params, tokens, valid, cache)
+        return logits[:, -1], cache
+
+    def skip(tokens, valid, cache, logits):
+        return logits, cache
+
+    def step(carry, part):
+        begun, *state = carry
+        begun = begun | part[1].any()
+        return (begun, *jax.lax.cond(begun, run, skip, *part, state[1], state[0])), None
 
     def chunks(x):
-        return jnp.pad(x, padding).reshape(rows, count, chunk).swapaxes(0, 1)
+        return x[:, remainder:].reshape(rows, -1, chunk).swapaxes(0, 1)
 
-    def run(cache, tokens, valid):
-        logits, cache = model.apply(params, tokens, valid, cache)
-        return cache, logits[:, -1]
-
-    def skip(cache, *_):
-        return cache, start[1]
-
-    def step(carry, chunk):
-        cache, _, seen = carry
-        tokens, valid = chunk
-        seen = seen | valid.any()
-        return (*jax.lax.cond(seen, run, skip, cache, tokens, valid), seen), None
-
-    start = cache, jnp.zeros((rows, model.config.outputs)), jnp.zeros((), bool)
-    (cache, logits, _), _ = jax.lax.scan(step, start, (chunks(prompt), chunks(valid)))
-    return logits, cache
+    state = jnp.zeros((rows, model.config.outputs)), init_cache(model.config, rows) if cache is None else cache
+    carry = (jnp.array(cache is not None), *state)
+    if remainder:
+        carry, _ = step(carry, (prompt[:, :remainder], valid[:, :remainder]))
+    if length > remainder:
+        carry, _ = jax.lax.scan(step, carry, (chunks(prompt), chunks(valid)))
+    return carry[1:]
 
 
 def left_pad(prompts: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:

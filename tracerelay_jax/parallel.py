@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AxisType, Mesh, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 # Positions that a CPU works on at a time: enough to keep it busy, few enough to stay in its cache.
 _CPU_SLICE_POSITIONS = 530
@@ -15,6 +15,11 @@ def data_mesh(rows: int) -> Mesh:
     devices = jax.local_devices()
     count = max(n for n in range(1, len(devices) + 1) if rows % n == 0)
     return jax.make_mesh((count,), ("data",), axis_types=(AxisType.Auto,), devices=devices[:count])
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    """The sharding of what every device of the mesh holds whole."""
+    return NamedSharding(mesh, PartitionSpec())
 
 
 def slice_rows(rows: int, positions: int, platform: str) -> int:
@@ -35,7 +40,7 @@ def sum_over_rows(function: Callable, mesh: Mesh) -> Callable:
     Returns:
       (replicated, batch) -> the tree of sums over the batch, equal but for rounding on any mesh.
     """
-    function = jax.jit(function)  # traced once for its two uses, and called, not repeated, in the compiled program
+    function = jax.jit(function)  # traced once for its two uses below
 
     def on_device(replicated, batch):
         slices = _slices(batch, mesh)

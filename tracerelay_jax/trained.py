@@ -2,9 +2,13 @@
 
 import json
 import pathlib
+import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import traverse_util
@@ -15,7 +19,7 @@ from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.protocol import run_name
 from tracerelay_jax.tasks import Task
 
-_SHIPPED = pathlib.Path(__file__).parent / "trained"
+_SHIPPED = pathlib.Path(__file__).parent / "shipped_models"
 _CONFIG = "config"  # beside the parameters, whose names all have a slash
 
 
@@ -33,7 +37,7 @@ class Trained(NamedTuple):
     task: Task
 
 
-def load(task: str, dc: int = 64, seed: int = 42, inherit: bool = True) -> Trained:
+def load(task: str, dc: int, seed: int = 42, inherit: bool = True) -> Trained:
     """Returns the best checkpoint of one of the paper's runs, repeated here, that come with the package.
 
     Args:
@@ -70,9 +74,10 @@ def read(path: str | pathlib.Path) -> Trained:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
         experiment = make_experiment(json.loads(str(arrays.pop(_CONFIG))))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"file={path}: must be a model written by launch/export.py ({error})") from error
-    return Trained(TraceRelay(experiment.model), traverse_util.unflatten_dict(arrays, sep="/"), experiment.task)
+    params = jax.tree.map(jnp.asarray, traverse_util.unflatten_dict(arrays, sep="/"))
+    return Trained(TraceRelay(experiment.model), params, experiment.task)
 
 
 def write(path: str | pathlib.Path, config: Mapping[str, Any], params: optax.Params) -> None:

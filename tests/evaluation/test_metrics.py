@@ -86,7 +86,7 @@ def test_answers_equal_repeated_full_forward_passes(root):
     experiment, model, params = setup(root, "most_freq", model__init_scale=0.8)
     task, predictor = experiment.task, Predictor(model, 4, Reporter(io.StringIO()))
     batch = make_examples(task, 6, 50, 13).batch
-    teacher_forced, got = predictor.predict_answers(params, task, batch, 50)
+    teacher_forced, got = predictor.predict_answers(params, task, batch)
     whole = predictor.predict(params, batch)
     np.testing.assert_array_equal(teacher_forced.outputs, whole.outputs[:, 50:])
     np.testing.assert_allclose(teacher_forced.cross_entropy, whole.cross_entropy, rtol=1e-5)

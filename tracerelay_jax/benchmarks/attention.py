@@ -43,7 +43,7 @@ def attention(batch: int, lengths: list[int], widths: list[int], rounds: int, re
                     name: {"seconds": seconds, "ratio_to_best": seconds / best, "bytes_per_second": needed / seconds}
                     for name, seconds in times.items()
                 }
-                row = {"length": length, "positions": batch * length, "width": width,
+                row = {"length": length, "batch_size": batch, "width": width,
                        "pass": "gradients" if backward else "forward", "implementations": measured,
                        "not_served": missing, "copy_bytes_per_second": copy_rate}  # fmt: skip
                 rows.append(row)

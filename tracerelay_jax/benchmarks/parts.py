@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 
 from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.experiment import Experiment
@@ -13,7 +13,7 @@ from tracerelay_jax.model.cache import PHASE_OPS
 from tracerelay_jax.model.modules import product
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.ops.attention import local_attention
-from tracerelay_jax.parallel import slice_rows
+from tracerelay_jax.parallel import replicated, slice_rows
 from tracerelay_jax.tasks import draw_key
 
 
@@ -47,28 +47,32 @@ def update_parts(experiment: Experiment, batch_size: int, length: int, mesh: Mes
 
 def _repeated(part: Callable, start, count: int, mesh: Mesh) -> Callable:
     """A call of `part` on every device, `count` times, each time on what the last one gave: nothing can be left out."""
-    here = PartitionSpec()
 
     def on_device(start):
         return jax.lax.fori_loop(0, count, lambda _, carry: part(carry), start)
 
-    start = jax.device_put(start, NamedSharding(mesh, here))
-    compiled = (
-        jax.jit(jax.shard_map(on_device, mesh=mesh, in_specs=here, out_specs=here, check_vma=False)).lower(start).compile()
-    )
+    start = jax.device_put(start, replicated(mesh))
+    everywhere = {"mesh": mesh, "in_specs": PartitionSpec(), "out_specs": PartitionSpec(), "check_vma": False}
+    compiled = jax.jit(jax.shard_map(on_device, **everywhere)).lower(start).compile()
     return lambda: compiled(start)
 
 
-def weight_shapes(config: TraceRelayConfig) -> list[tuple[int, int]]:
-    """Shapes (out, in) of all weights of the network."""
-    params = jax.eval_shape(TraceRelay(config).init, jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
-    return [leaf.shape for leaf in jax.tree.leaves(params) if leaf.ndim == 2]
+def product_shapes(config: TraceRelayConfig) -> list[tuple[int, int]]:
+    """Shapes (out, in) of the weights as the network multiplies by them, q, k and v as one; without its input's."""
+    tree = jax.eval_shape(TraceRelay(config).init, jax.random.key(0), jnp.zeros((1, 1), jnp.int32))["params"]
+    modules = [tree["head"], *(module for index in range(len(config.layers)) for module in tree[f"layer_{index}"].values())]
+    shapes = []
+    for module in modules:
+        weights = [leaf["weight"] if isinstance(leaf, dict) else leaf for leaf in module.values()]
+        weights = [weight.shape for weight in weights if len(weight.shape) == 2]
+        shapes += [(3 * weights[0][0], weights[0][1])] if "query" in module else weights
+    return shapes
 
 
 def _products_start(config: TraceRelayConfig, vectors: int):
     """Weights, and vectors of each of their widths: zeros, which neither grow nor vanish from one time to the next."""
-    weights = [jnp.zeros(shape) for shape in weight_shapes(config)]
-    rows = {width: jnp.zeros((vectors, width)) for weight in weights for width in weight.shape}
+    weights = [jnp.zeros(shape) for shape in product_shapes(config)]
+    rows = {width: jnp.zeros((vectors, width), config.dtype) for weight in weights for width in weight.shape}
     return weights, rows, rows
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import pathlib
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,24 +10,39 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.experimental.compilation_cache import compilation_cache
-from jax.sharding import NamedSharding, PartitionSpec
 
-from tracerelay_jax.benchmarks.parts import update_parts, weight_shapes
+from tracerelay_jax.benchmarks.parts import product_shapes, update_parts
 from tracerelay_jax.benchmarks.timing import take_turns
 from tracerelay_jax.experiment import Experiment
 from tracerelay_jax.model.network import TraceRelay
-from tracerelay_jax.parallel import data_mesh
+from tracerelay_jax.parallel import data_mesh, replicated
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.step import compile_train_step, init_state, make_train_step
 
 
 class Case(NamedTuple):
-    """What is timed: updates of `batch_size` sources of one `length`."""
+    """What is timed: updates of `batch_size` sources of one `length`; `series` groups cases that are compared."""
 
+    series: str
     experiment: Experiment
     batch_size: int
     length: int
+
+
+def task_cases(experiments: Sequence[Experiment]) -> list[Case]:
+    """A case for each experiment: its batches at the mean of its training lengths."""
+    return [Case("tasks", e, e.training.batch_size, _mean_length(e)) for e in experiments]
+
+
+def length_cases(experiment: Experiment, lengths: Sequence[int]) -> list[Case]:
+    """A case for each source length, with one source a device."""
+    return [Case("lengths", experiment, jax.local_device_count(), length) for length in lengths]
+
+
+def _mean_length(experiment: Experiment) -> int:
+    step = experiment.task.length_step
+    return sum(experiment.training.lengths) // 2 // step * step
 
 
 def training(cases: Sequence[Case], rounds: int, reporter: Reporter) -> list[dict[str, Any]]:
@@ -40,9 +54,9 @@ def training(cases: Sequence[Case], rounds: int, reporter: Reporter) -> list[dic
       reporter: tells each case as it is measured.
 
     Returns:
-      For each case: seconds of a step and of its floor and their ratio, seconds of its parts when run alone and what
-      remains, updates and tokens a second, the rate of the floor in FLOP/s, the bytes that the compiled step needs, and its
-      seconds of compilation, cold and from a filled cache.
+      For each case: seconds of a step, of its parts when run alone, of which `products` is the floor, and of what remains;
+      the ratio of the step to its floor, updates and tokens a second, the rate of the floor in FLOP/s, the bytes that the
+      compiled step needs, and its seconds of compilation, cold and from a filled cache.
     """
     rows = []
     for case in cases:
@@ -56,7 +70,7 @@ def _measure(case: Case, rounds: int) -> dict[str, Any]:
     model, optimizer, mesh = TraceRelay(experiment.model), make_optimizer(experiment.training), data_mesh(case.batch_size)
     positions = experiment.task.positions(case.length)
     step = make_train_step(model, experiment.task, optimizer, case.batch_size, mesh)
-    make_state = jax.jit(lambda: init_state(model, optimizer, 0), out_shardings=NamedSharding(mesh, PartitionSpec()))
+    make_state = jax.jit(lambda: init_state(model, optimizer, 0), out_shardings=replicated(mesh))
     state = make_state()
     compiled, compile_seconds = _compile_twice(lambda: compile_train_step(step, state, positions, mesh))
     memory = compiled.memory_analysis()
@@ -68,14 +82,14 @@ def _measure(case: Case, rounds: int) -> dict[str, Any]:
 
     seconds = take_turns({"step": update, **update_parts(experiment, case.batch_size, case.length, mesh)}, rounds)
     step_seconds = seconds.pop("step")
-    weights = sum(math.prod(shape) for shape in weight_shapes(experiment.model))
+    weights = sum(math.prod(shape) for shape in product_shapes(experiment.model))
     return {
+        "series": case.series,
         "task": experiment.task.name,
         "trace_widths": experiment.model.trace_widths,
         "batch_size": case.batch_size,
         "positions": positions,
         "step_seconds": step_seconds,
-        "floor_seconds": seconds["products"],
         "ratio_to_floor": step_seconds / seconds["products"],
         "parts_seconds": {**seconds, "rest": step_seconds - sum(seconds.values())},
         "updates_per_second": 1 / step_seconds,
@@ -100,17 +114,18 @@ def _compile_twice(compile_: Callable) -> tuple[jax.stages.Compiled, dict[str, f
 
 @contextlib.contextmanager
 def _own_compilation_cache() -> Iterator[None]:
-    before = jax.config.jax_compilation_cache_dir
+    before = jax.config.jax_compilation_cache_dir, jax.config.jax_persistent_cache_min_compile_time_secs
     with tempfile.TemporaryDirectory() as folder:
-        _use_compilation_cache(folder)
+        _use_compilation_cache(folder, 0.0)
         try:
             yield
         finally:
-            _use_compilation_cache(before)
+            _use_compilation_cache(*before)
 
 
-def _use_compilation_cache(folder: str | pathlib.Path | None) -> None:
+def _use_compilation_cache(folder: str | None, least_seconds: float) -> None:
     jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", least_seconds)
     compilation_cache.reset_cache()  # JAX looks at the setting only once
 
 

@@ -70,7 +70,7 @@ def _slice(correct: np.ndarray, members: np.ndarray) -> dict[str, Any]:
 
 def _most_freq(predictor: Predictor, params, task: MostFreq, examples: Examples, details: bool) -> dict[str, Any]:
     batch, length = examples.batch, examples.length
-    predictions, outputs = predictor.predict_answers(params, task, batch, length)
+    predictions, outputs = predictor.predict_answers(params, task, batch)
     sources, answers = batch.tokens[:, :length], batch.targets[:, length:]
     ranking = answers[:, : task.symbols]
     teacher_forced = (predictions.outputs == answers).all(axis=1)

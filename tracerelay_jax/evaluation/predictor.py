@@ -42,15 +42,17 @@ class Predictor:
 
         return self._run("evaluation", forward, params, batch)
 
-    def predict_answers(self, params, task: MostFreq, batch: Batch, length: int) -> tuple[Predictions, np.ndarray]:
+    def predict_answers(self, params, task: MostFreq, batch: Batch) -> tuple[Predictions, np.ndarray]:
         """Teacher-forced predictions (B, V + 1) after the source, and free greedy outputs (B, V + 1), no answer fed in.
 
-        Both go on from the cache after the `length` symbols of the source.
+        Both go on from one cache after the source, and so compare a chunk with single steps.
         """
+        source = slice(None, batch.tokens.shape[1] - task.answer_limit)
+        answer = slice(source.stop, None)
 
         def forward(params, rows: Batch):
-            _, cache = self._model.apply(params, rows.tokens[:, :length])
-            answers = jax.tree.map(lambda x: x[:, length:], rows)
+            _, cache = self._model.apply(params, rows.tokens[:, source])
+            answers = jax.tree.map(lambda x: x[:, answer], rows)
             logits, _ = self._model.apply(params, answers.tokens, cache=cache)
             separators = answers.tokens[:, :1]
             free = generate(self._model, params, separators, steps=task.answer_limit, feed_back=task.feed_back, cache=cache)

@@ -14,8 +14,7 @@ _LINE = "#0072B2"
 
 def training_chart(rows: list[dict[str, Any]]) -> Figure:
     """Updates with their parts; and, where one case is measured over several lengths, time and memory over the length."""
-    whole = [row for row in rows if row["batch_size"] == rows[0]["batch_size"]]
-    longer = [row for row in rows if row["batch_size"] != rows[0]["batch_size"]]
+    whole, longer = ([row for row in rows if row["series"] == series] for series in ("tasks", "lengths"))
     figure = Figure(figsize=(11 if longer else 6, 3.6), dpi=150, layout="constrained")
     panels = figure.subplots(1, 3 if longer else 1, squeeze=False, width_ratios=[2, 1.2, 1.2] if longer else [1])[0]
     _updates(panels[0], whole)
@@ -61,7 +60,9 @@ def attention_chart(rows: list[dict[str, Any]]) -> Figure:
         for name, colour in _COLOURS.items():
             served = [row for row in cases if name in row["implementations"]]
             if served:
-                times = [row["implementations"][name]["seconds"] / row["positions"] * 1e9 for row in served]
+                times = [
+                    row["implementations"][name]["seconds"] / (row["batch_size"] * row["length"]) * 1e9 for row in served
+                ]
                 _over_length(axes, [row["length"] for row in served], times, "ns a position", color=colour, label=name)
         axes.set_yscale("log")
         axes.set_title(f"width {width}, {pass_}", fontsize="medium")

@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import NamedSharding, PartitionSpec
 
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.evaluation.examples import make_examples
@@ -16,7 +15,7 @@ from tracerelay_jax.evaluation.metrics import evaluate
 from tracerelay_jax.evaluation.predictor import Predictor
 from tracerelay_jax.experiment import Experiment
 from tracerelay_jax.model.network import TraceRelay
-from tracerelay_jax.parallel import data_mesh
+from tracerelay_jax.parallel import data_mesh, replicated
 from tracerelay_jax.progress import Pace, Reporter
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.checkpoints import Checkpoints
@@ -37,7 +36,6 @@ class Trainer:
         self._model = TraceRelay(experiment.model)
         self._optimizer = make_optimizer(experiment.training)
         self._mesh = data_mesh(experiment.training.batch_size)
-        self._replicated = NamedSharding(self._mesh, PartitionSpec())
         self._buckets = length_buckets(experiment.task, experiment.training.lengths)
         self._steps = {}  # compiled, by padded length
         self._pace = Pace()
@@ -55,7 +53,9 @@ class Trainer:
         return progress
 
     def _start(self, checkpoints: Checkpoints) -> tuple[TrainState, Progress]:
-        make_state = jax.jit(functools.partial(init_state, self._model, self._optimizer), out_shardings=self._replicated)
+        make_state = jax.jit(
+            functools.partial(init_state, self._model, self._optimizer), out_shardings=replicated(self._mesh)
+        )
         state = make_state(jnp.uint32(self._experiment.seed))
         restored = checkpoints.restore_latest(state)
         state, progress = restored or (state, Progress())

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 
 from tracerelay_jax.model.network import TraceRelay
-from tracerelay_jax.parallel import sum_over_rows
+from tracerelay_jax.parallel import replicated, sum_over_rows
 from tracerelay_jax.tasks import Batch, Task, draw_key
 
 
@@ -74,5 +74,5 @@ def compile_train_step(step: Callable, state: TrainState, padded: int, mesh: Mes
 
     The state it is given, or its shapes, is replicated over the mesh and used up by a call.
     """
-    jitted = jax.jit(step, static_argnums=3, donate_argnums=0, out_shardings=NamedSharding(mesh, PartitionSpec()))
+    jitted = jax.jit(step, static_argnums=3, donate_argnums=0, out_shardings=replicated(mesh))
     return jitted.lower(state, jnp.uint32(0), jnp.int32(0), padded).compile()
