@@ -56,16 +56,19 @@ def attention_chart(rows: list[dict[str, Any]]) -> Figure:
     """Time a position over the length: a panel for each width and pass, a line for each implementation."""
     panels = [(key, list(group)) for key, group in groupby(sorted(rows, key=_panel), key=_panel)]
     figure = Figure(figsize=(2.9 * len(panels), 3.2), dpi=150, layout="constrained")
-    for axes, ((width, pass_), cases) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+    for axes, ((width, pass_), cases) in zip(
+        figure.subplots(1, len(panels), squeeze=False, sharey=True)[0], panels, strict=True
+    ):
         for name, colour in _COLOURS.items():
             served = [row for row in cases if name in row["implementations"]]
             if served:
                 times = [
-                    row["implementations"][name]["seconds"] / (row["batch_size"] * row["length"]) * 1e9 for row in served
+                    row["implementations"][name]["seconds"] / (row["batch_size"] * row["length"]) * 1e6 for row in served
                 ]
-                _over_length(axes, [row["length"] for row in served], times, "ns a position", color=colour, label=name)
+                _over_length(axes, [row["length"] for row in served], times, "µs a position", color=colour, label=name)
         axes.set_yscale("log")
         axes.set_title(f"width {width}, {pass_}", fontsize="medium")
+        axes.label_outer()
     axes.legend(frameon=False, fontsize="small")
     return figure
 
