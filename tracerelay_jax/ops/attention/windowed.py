@@ -72,7 +72,8 @@ def _attend_forward(q, k, v, masked, heads, tables, bias):
         return scores.at[j].set(tree_sum(products) + bias[j] + _met(masked, j, heads, row))
 
     scores = jax.lax.fori_loop(0, window, score, jnp.zeros((window, *row)))
-    weights = jnp.where(scores < 0.5 * MASKED, 0.0, jnp.exp(scores - scores.max(axis=0)))  # a NaN stays one
+    top = functools.reduce(jnp.maximum, scores)  # not `scores.max`: what XLA:CPU fuses with a reduction rounds by its shape
+    weights = jnp.where(scores < 0.5 * MASKED, 0.0, jnp.exp(scores - top))  # a NaN stays one
     total = tree_sum(weights)
     weights = weights * (1.0 / jnp.where(total == 0.0, 1.0, total))
 
