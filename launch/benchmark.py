@@ -44,9 +44,8 @@ _OUTPUT = flags.DEFINE_string("output", None, "A .json file to write the figures
 
 def main(argv):
     """Runs the program."""
-    config = TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, _DC.value, 64))
     output = cli.output_file(_OUTPUT.value, ".json")
-    figures = _COMMANDS[argv[1]](config, Reporter())
+    figures = _COMMANDS[argv[1]](Reporter())
     if output:
         description = {"command": ["python", *sys.argv], **machine.describe()}
         output.write_text(json.dumps({**description, "figures": figures}, indent=1) + "\n", encoding="utf-8")
@@ -54,8 +53,8 @@ def main(argv):
             CHARTS[argv[1]](figures).savefig(output.with_suffix(".png"))
 
 
-def _decode(config, reporter):
-    figures = streaming.decode(config, _numbers("contexts", _CONTEXTS.value), _STEPS.value, _ROUNDS.value, reporter)
+def _decode(reporter):
+    figures = streaming.decode(_network(), _numbers("contexts", _CONTEXTS.value), _STEPS.value, _ROUNDS.value, reporter)
     for row in figures["contexts"]:
         microseconds = row["seconds_per_token"] * 1e6
         reporter.line(f"context {row['context']:>8}  {microseconds:7.1f} us a token  cache {row['cache_bytes']} bytes")
@@ -63,8 +62,8 @@ def _decode(config, reporter):
     return figures
 
 
-def _stream(config, reporter):
-    figures = streaming.stream(config, _TOKENS.value, min(_SINGLE_STEPS.value, _TOKENS.value), reporter)
+def _stream(reporter):
+    figures = streaming.stream(_network(), _TOKENS.value, min(_SINGLE_STEPS.value, _TOKENS.value), reporter)
     (first, last), memory = figures["cache_bytes"], figures["peak_memory_bytes"]
     early, late = (memory[name] / 2**20 for name in ("after_a_tenth", "at_the_end"))
     reporter.line(f"{figures['tokens']} tokens: {figures['phases_differing']} of {figures['phases_compared']} phases differ")
@@ -74,8 +73,7 @@ def _stream(config, reporter):
     return figures
 
 
-def _attention(config, reporter):
-    del config
+def _attention(reporter):
     lengths, widths = _numbers("lengths", _LENGTHS.value), _numbers("widths", _WIDTHS.value)
     for width in widths:
         if width % 8:
@@ -83,14 +81,17 @@ def _attention(config, reporter):
     return attention(_BATCH.value, lengths, widths, _ROUNDS.value, reporter)
 
 
-def _train(config, reporter):
-    del config
+def _train(reporter):
     cli.use_all_cores()  # as launch/train.py does
     widths = _numbers("train_widths", _TRAIN_WIDTHS.value)
     experiments = [_paper_experiment(task, width) for task in tasks.NAMES for width in widths]
     lengths = _numbers("train_lengths", _TRAIN_LENGTHS.value)
     cases = task_cases(experiments) + length_cases(_paper_experiment("most_freq", _DC.value), lengths)
     return training(cases, _ROUNDS.value, reporter)
+
+
+def _network() -> TraceRelayConfig:
+    return TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, _DC.value, 64))
 
 
 def _paper_experiment(task: str, width: int):

@@ -21,7 +21,7 @@ from tracerelay_jax.training.loop import load_best
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
 _LENGTHS = flags.DEFINE_list("lengths", None, "Source lengths; by default those of the run's final evaluation.")
 _EXAMPLES = flags.DEFINE_integer("examples", None, "Examples a length; by default as many.", lower_bound=1)
-_OUTPUT = flags.DEFINE_string("output", None, "A JSON file to write the metrics to.")
+_OUTPUT = flags.DEFINE_string("output", None, "A .json file to write the metrics to.")
 
 
 def main(_):

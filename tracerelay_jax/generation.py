@@ -125,23 +125,23 @@ def prefill(
     rows, length = prompt.shape
     remainder = length % chunk
 
-    def run(tokens, valid, cache, _):
+    def run(tokens, valid, _, cache):
         logits, cache = model.apply(params, tokens, valid, cache)
         return logits[:, -1], cache
 
-    def skip(tokens, valid, cache, logits):
+    def skip(tokens, valid, logits, cache):
         return logits, cache
 
     def step(carry, part):
         begun, *state = carry
         begun = begun | part[1].any()
-        return (begun, *jax.lax.cond(begun, run, skip, *part, state[1], state[0])), None
+        return (begun, *jax.lax.cond(begun, run, skip, *part, *state)), None
 
     def chunks(x):
         return x[:, remainder:].reshape(rows, -1, chunk).swapaxes(0, 1)
 
-    state = jnp.zeros((rows, model.config.outputs)), init_cache(model.config, rows) if cache is None else cache
-    carry = (jnp.array(cache is not None), *state)
+    begun = jnp.array(cache is not None)
+    carry = begun, jnp.zeros((rows, model.config.outputs)), init_cache(model.config, rows) if cache is None else cache
     if remainder:
         carry, _ = step(carry, (prompt[:, :remainder], valid[:, :remainder]))
     if length > remainder:

@@ -38,9 +38,9 @@ def _updates(axes: Axes, rows: list[dict[str, Any]]) -> None:
     places = range(len(rows))
     done = [0.0] * len(rows)
     for part, colour in _PARTS.items():
-        widths = [max(row["parts_seconds"][part], 0.0) * 1e3 for row in rows]
-        axes.barh(places, widths, 0.6, left=done, color=colour, label=part)
-        done = [before + width for before, width in zip(done, widths, strict=True)]
+        milliseconds = [max(row["parts_seconds"][part], 0.0) * 1e3 for row in rows]
+        axes.barh(places, milliseconds, 0.6, left=done, color=colour, label=part)
+        done = [before + part_ms for before, part_ms in zip(done, milliseconds, strict=True)]
     for place, row, end in zip(places, rows, done, strict=True):
         axes.text(end, place, f" {row['ratio_to_floor']:.1f}× products\n {row['updates_per_second']:.1f}/s", va="center",
                   fontsize="small")  # fmt: skip
