@@ -4,7 +4,7 @@ import os
 import pathlib
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import jax
 from absl import app, flags, logging
@@ -12,24 +12,41 @@ from absl import app, flags, logging
 from tracerelay_jax.errors import InputError
 
 
-def run(main: Callable[[Sequence[str]], None], commands: Sequence[str] = (), interrupted: str = "interrupted") -> None:
+def run(
+    main: Callable[[Sequence[str]], None],
+    commands: Sequence[str] = (),
+    interrupted: str = "interrupted",
+    operand: str | None = None,
+) -> None:
     """Runs `main(argv)` as a program: bad input ends it with one line on standard error and status 2.
 
     Args:
-      main: takes the program and its command, if it has any.
+      main: takes the program and its command or operand, if it has any.
       commands: words of which a person gives one, besides the flags.
       interrupted: what to say after Ctrl-C.
+      operand: name of the one word that a person gives instead of a command, such as a folder.
     """
     try:
-        app.run(main=lambda argv: _guarded(main, argv), flags_parser=lambda argv: _parse_flags(argv, commands))
+        app.run(main=lambda argv: _guarded(main, argv), flags_parser=lambda argv: _parse_flags(argv, commands, operand))
     except KeyboardInterrupt:
         sys.exit(interrupted)
 
 
+def available_cores() -> list[int]:
+    """The cores that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+
+
 def use_all_cores() -> None:
     """Makes each core of a CPU a device of its own, before the first use of JAX; no effect on GPUs and TPUs."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    jax.config.update("jax_num_cpu_devices", cores)
+    jax.config.update("jax_num_cpu_devices", len(available_cores()))
+
+
+def use_cores(cores: Collection[int]) -> None:
+    """Keeps this process to some of its cores, and makes each a device, before the first use of JAX."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
+    jax.config.update("jax_num_cpu_devices", len(cores))
 
 
 def keep_compiled_programs() -> None:
@@ -57,7 +74,7 @@ def output_file(name: str | None, suffix: str) -> pathlib.Path | None:
     return path
 
 
-def _parse_flags(argv: Sequence[str], commands: Sequence[str]) -> list[str]:
+def _parse_flags(argv: Sequence[str], commands: Sequence[str], operand: str | None) -> list[str]:
     warnings.filterwarnings("ignore", message=".*load_module.*", category=DeprecationWarning)  # ml_collections' loader
     logging.set_verbosity(logging.WARNING)  # Orbax tells of every save in a dozen lines; the flag --verbosity overrides
     try:
@@ -70,9 +87,11 @@ def _parse_flags(argv: Sequence[str], commands: Sequence[str]) -> list[str]:
         AttributeError,
     ) as error:  # ml_collections raises any of these
         _fail(_essence(error))
-    odd = rest[2:] if commands else rest[1:]
+    odd = rest[2:] if commands or operand else rest[1:]
     if odd:
         _fail(f"argument {odd[0]!r}: not understood; settings are written --name=value")
+    if operand and len(rest) < 2:
+        _fail(f"{operand}: must be given")
     if commands and (len(rest) < 2 or rest[1] not in commands):
         given = repr(rest[1]) if len(rest) > 1 else "none given"
         _fail(f"command {given}: must be one of {', '.join(commands)}")

@@ -1,5 +1,7 @@
 """A batch over devices, and over slices small enough to stay in a CPU's cache."""
 
+import functools
+import math
 from collections.abc import Callable
 
 import jax
@@ -8,6 +10,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 # Positions that a CPU works on at a time: enough to keep it busy, few enough to stay in its cache.
 _CPU_SLICE_POSITIONS = 530
+# Groups of rows that a CPU sums apart: as many devices, or fewer that divide them, add up to the same bits.
+_CPU_GROUPS = 8
 
 
 def data_mesh(rows: int) -> Mesh:
@@ -38,16 +42,21 @@ def sum_over_rows(function: Callable, mesh: Mesh) -> Callable:
       mesh: with the axis `data`.
 
     Returns:
-      (replicated, batch) -> the tree of sums over the batch, equal but for rounding on any mesh.
+      (replicated, batch) -> the tree of sums over the batch. Rows are summed in groups and the groups in their order, so
+      on 1, 2, 4 or 8 CPU devices the order of sums is the same.
     """
     function = jax.jit(function)  # traced once for its two uses below
 
-    def on_device(replicated, batch):
-        slices = _slices(batch, mesh)
+    def sum_of_group(replicated, group):
+        slices = _slices(group, mesh)
         shapes = jax.eval_shape(function, replicated, jax.tree.map(lambda x: x[0], slices))
         zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-        total, _ = jax.lax.scan(lambda sums, rows: (_add(sums, function(replicated, rows)), None), zeros, slices)
-        return jax.lax.psum(total, "data")
+        return jax.lax.scan(lambda sums, rows: (_add(sums, function(replicated, rows)), None), zeros, slices)[0]
+
+    def on_device(replicated, batch):
+        sums = jax.lax.map(lambda group: sum_of_group(replicated, group), _groups(batch, mesh))
+        everywhere = jax.lax.all_gather(sums, "data", tiled=True)
+        return jax.tree.map(lambda x: functools.reduce(jnp.add, x), everywhere)
 
     return jax.shard_map(
         on_device,
@@ -69,10 +78,21 @@ def map_over_rows(function: Callable, mesh: Mesh) -> Callable:
     return jax.shard_map(on_device, mesh=mesh, in_specs=(PartitionSpec(), rows), out_specs=rows, check_vma=False)
 
 
+def _groups(batch, mesh: Mesh):
+    """This device's share of the groups."""
+    rows = jax.tree.leaves(batch)[0].shape[0]
+    devices, platform = mesh.devices.size, mesh.devices.flat[0].platform
+    groups = math.lcm(devices, math.gcd(devices * rows, _CPU_GROUPS)) if platform == "cpu" else devices
+    return _split(batch, groups // devices)
+
+
 def _slices(batch, mesh: Mesh):
     rows, positions = jax.tree.leaves(batch)[0].shape[:2]
-    size = slice_rows(rows, positions, mesh.devices.flat[0].platform)
-    return jax.tree.map(lambda x: x.reshape(rows // size, size, *x.shape[1:]), batch)
+    return _split(batch, rows // slice_rows(rows, positions, mesh.devices.flat[0].platform))
+
+
+def _split(batch, parts: int):
+    return jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), batch)
 
 
 def _add(a, b):

@@ -1,10 +1,13 @@
-"""Signs of life: what compiles and for how long, a progress bar on a terminal, lines elsewhere."""
+"""Signs of life: what compiles and for how long, progress bars on a terminal, lines elsewhere."""
 
 import contextlib
 import datetime
+import json
+import math
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -15,15 +18,15 @@ class Reporter:
 
     def __init__(self, stream=None):
         # No markup and no wrapping: lines are read by people and by grep alike.
-        self._console = Console(file=stream or sys.stdout, markup=False, highlight=False, soft_wrap=True)
+        self.console = Console(file=stream or sys.stdout, markup=False, highlight=False, soft_wrap=True)
         self._bar = None
         self._task = None
         self.compile_seconds = 0.0
 
     def line(self, text: str) -> None:
         """Prints a line that stays."""
-        self._console.print(text)
-        self._console.file.flush()
+        self.console.print(text)
+        self.console.file.flush()
 
     @contextlib.contextmanager
     def compiling(self, what: str) -> Iterator[None]:
@@ -32,8 +35,8 @@ class Reporter:
         spinner = contextlib.nullcontext()
         if self._bar is not None:
             self._bar.update(self._task, note=f"compiling {what}")
-        elif self._console.is_terminal:
-            spinner = self._console.status(f"compiling {what}")
+        elif self.console.is_terminal:
+            spinner = self.console.status(f"compiling {what}")
         with spinner:
             yield
         seconds = time.perf_counter() - start
@@ -43,11 +46,11 @@ class Reporter:
     @contextlib.contextmanager
     def updates(self, done: int, total: int) -> Iterator[None]:
         """Around the training loop."""
-        if not self._console.is_terminal:
+        if not self.console.is_terminal:
             yield
             return
         columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
-        with Progress(*columns, console=self._console) as self._bar:
+        with Progress(*columns, console=self.console) as self._bar:
             self._task = self._bar.add_task("training", total=total, completed=done, note="")
             try:
                 yield
@@ -58,6 +61,77 @@ class Reporter:
         """Moves the bar to `done` updates, with a note after it."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, note=note)
+
+
+class PipeReporter(Reporter):
+    """Reports to another process: a JSON object a line on `stream`, for `Bars.receive`."""
+
+    _SECONDS = 0.5  # between two moves of a bar
+
+    def __init__(self, stream=None):
+        super().__init__(stream)
+        self._total, self._last = 0, -math.inf
+
+    def line(self, text: str) -> None:
+        """Sends a line that stays."""
+        self._send({"line": text})
+
+    @contextlib.contextmanager
+    def compiling(self, what: str) -> Iterator[None]:
+        """Around a compilation."""
+        self._send({"note": f"compiling {what}"})
+        with super().compiling(what):
+            yield
+
+    @contextlib.contextmanager
+    def updates(self, done: int, total: int) -> Iterator[None]:
+        """Around the training loop."""
+        self._total = total
+        self._send({"done": done, "total": total, "note": ""})
+        yield
+
+    def update(self, done: int, note: str) -> None:
+        """Sends where the bar stands, now and then."""
+        if time.monotonic() - self._last >= self._SECONDS or done == self._total:
+            self._last = time.monotonic()
+            self._send({"done": done, "total": self._total, "note": note})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self.console.file.write(json.dumps(message) + "\n")
+        self.console.file.flush()
+
+
+class Bars:
+    """A bar for each of several runs on a terminal; lines that stay, each after its run's name, there and elsewhere."""
+
+    def __init__(self, reporter: Reporter):
+        self._console = reporter.console
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
+        self._progress = Progress(*columns, console=self._console, disable=not self._console.is_terminal)
+        self._tasks = {}
+
+    def __enter__(self) -> "Bars":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_):
+        self._progress.stop()
+
+    def receive(self, name: str, message: dict[str, Any]) -> None:
+        """Shows a message of a `PipeReporter`."""
+        if "line" in message:
+            self._console.print(f"{name}  {message['line']}")
+            self._console.file.flush()
+            return
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, total=None, note="")
+        place = {"completed": message["done"], "total": message["total"]} if "total" in message else {}
+        self._progress.update(self._tasks[name], note=message["note"], **place)
+
+    def remove(self, name: str) -> None:
+        """Takes a run's bar away."""
+        if name in self._tasks:
+            self._progress.remove_task(self._tasks.pop(name))
 
 
 class Pace:

@@ -1,6 +1,8 @@
-"""What the three tasks' config files share: the argument parser, and the parts of Table 2 that are the same for all."""
+"""What the config files share: the argument parsers, and the parts of Table 2 that are the same for all tasks."""
 
 import dataclasses
+import os
+import runpy
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -21,17 +23,38 @@ def parse_arguments(text: str | None, **defaults: int | bool) -> dict[str, Any]:
     Raises:
       InputError: for an unknown or repeated argument, or a value of another type.
     """
-    values = dict(defaults)
-    seen = set()
+    given = _split_arguments(text, defaults)
+    return {**defaults, **{name: _parse_value(name, value, defaults[name]) for name, value in given.items()}}
+
+
+def select_arguments(text: str | None, **choices: tuple[str, ...]) -> dict[str, str]:
+    """Parses `task=dyck,dc=16`, each argument one of its choices; those not given are left out.
+
+    Raises:
+      InputError: for an unknown or repeated argument, or a value that is none of its choices.
+    """
+    given = _split_arguments(text, choices)
+    for name, value in given.items():
+        if value not in choices[name]:
+            raise InputError(f"config argument {name}={value!r}: must be one of {', '.join(choices[name])}")
+    return given
+
+
+def config_from_file(path: str | os.PathLike, arguments: str | None = None) -> ConfigDict:
+    """What `--config=PATH:ARGUMENTS` stands for."""
+    return runpy.run_path(os.fspath(path))["get_config"](arguments)
+
+
+def _split_arguments(text: str | None, known: dict[str, Any]) -> dict[str, str]:
+    given = {}
     for part in filter(None, (text or "").split(",")):
         name, equals, value = part.partition("=")
-        if not equals or name not in defaults:
-            raise InputError(f"config argument {part!r}: must be one of {', '.join(f'{known}=' for known in defaults)}")
-        if name in seen:
+        if not equals or name not in known:
+            raise InputError(f"config argument {part!r}: must be one of {', '.join(f'{one}=' for one in known)}")
+        if name in given:
             raise InputError(f"config argument {name!r}: given twice")
-        seen.add(name)
-        values[name] = _parse_value(name, value, defaults[name])
-    return values
+        given[name] = value
+    return given
 
 
 def _parse_value(name: str, value: str, default: int | bool) -> int | bool:

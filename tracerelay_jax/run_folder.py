@@ -1,8 +1,11 @@
 """A run's folder on disk: config.json, metrics.jsonl, checkpoints/ and result.json."""
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 from tracerelay_jax import machine
@@ -30,6 +33,22 @@ class RunFolder:
         Raises:
           InputError: if the folder belongs to another configuration or to something else, or cannot be written.
         """
+        self.check(config)
+        if (self.path / "config.json").exists():
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._write("config.json", {"command": command, "config": _as_json(config)})
+            self.checkpoints.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"workdir={self.path}: cannot be written ({error.strerror})") from error
+
+    def check(self, config: dict[str, Any]) -> None:
+        """Checks that the folder is new, empty, or holds a run of this configuration.
+
+        Raises:
+          InputError: if it is not.
+        """
         config = _as_json(config)
         if (self.path / "config.json").exists():
             held = self.read_config()
@@ -39,14 +58,22 @@ class RunFolder:
                     f"workdir={self.path}: holds a run of another configuration ({field} is {was!r} there, {now!r} here); "
                     "give another --workdir"
                 )
-            return
-        if self.path.is_dir() and any(self.path.iterdir()):
+        elif self.path.is_dir() and any(self.path.iterdir()):
             raise InputError(f"workdir={self.path}: must be empty, new, or the folder of a run (it has no config.json)")
-        try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            self._write("config.json", {"command": command, "config": config})
-        except OSError as error:
-            raise InputError(f"workdir={self.path}: cannot be written ({error.strerror})") from error
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Around whatever writes to the folder: one process at a time; a lock ends with its process, however that ends.
+
+        Raises:
+          InputError: if another process holds the lock.
+        """
+        with open(self.path / "config.json", "r+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"workdir={self.path}: another process is at work on this run") from None
+            yield
 
     def read_config(self) -> dict[str, Any]:
         """The run's configuration, as `make_experiment` takes it.

@@ -17,8 +17,9 @@ from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.checkpoints import Checkpoints
 from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets
-from tracerelay_jax.training.loop import Trainer, load_best, stop_reason
+from tracerelay_jax.training.loop import Trainer, load_best
 from tracerelay_jax.training.optimizer import make_optimizer
+from tracerelay_jax.training.record import stop_reason
 from tracerelay_jax.training.run import train_and_evaluate
 from tracerelay_jax.training.step import TrainState, loss_sum, make_train_step
 from tracerelay_jax.training.stopping import Progress, Validation
@@ -98,7 +99,7 @@ def test_the_stop_rule_ends_a_run_and_best_and_latest_are_kept(root, tmp_path):
     experiment, folder = start(root, tmp_path / "run", "equal_repeats", validation__threshold=1e-9, training__updates=40)
     trainer = Trainer(experiment, folder, Reporter(io.StringIO()))
     scores = iter([(0.9, 1.0), (0.95, 1.0)])
-    trainer._validate = lambda state, progress: Validation(progress.updates, *next(scores), {})
+    trainer._validator.validate = lambda params, update: Validation(update, *next(scores), {})
     progress = trainer.run()
     assert (progress.updates, stop_reason(experiment, progress)) == (4, "threshold")
     assert load_best(folder)[0] == 4
@@ -109,11 +110,7 @@ def test_the_stop_rule_ends_a_run_and_best_and_latest_are_kept(root, tmp_path):
     trainer = Trainer(experiment, folder, Reporter(io.StringIO()))
     validations = [(0.5, 2.0), (0.9, 1.0), (0.9, 0.5), (0.9, 0.7), (0.2, 0.1)]
     scores = iter(validations)
-
-    def validate(state, progress):
-        return Validation(progress.updates, *next(scores), {})
-
-    trainer._validate = validate
+    trainer._validator.validate = lambda params, update: Validation(update, *next(scores), {})
     with pytest.raises(StopIteration):
         trainer.run()
     assert load_best(folder)[0] == 6  # of equal scores the lower cross-entropy

@@ -7,7 +7,8 @@ from tracerelay_jax.experiment import Experiment
 from tracerelay_jax.model.network import parameter_count
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
-from tracerelay_jax.training.loop import EventHook, Trainer, load_best, stop_reason
+from tracerelay_jax.training.loop import Trainer, load_best
+from tracerelay_jax.training.record import EventHook, stop_reason
 from tracerelay_jax.training.stopping import Progress
 
 
@@ -18,7 +19,16 @@ def train_and_evaluate(
 
     A finished run is not touched; an interrupted one goes on from its latest checkpoint, bit for bit as if it had never
     stopped. `on_event` is given each event of metrics.jsonl as well.
+
+    Raises:
+      InputError: if another process is at it.
+      FloatingPointError: if loss, gradient or a validation is not finite.
     """
+    with folder.locked():
+        return _finish(experiment, folder, reporter, on_event)
+
+
+def _finish(experiment: Experiment, folder: RunFolder, reporter: Reporter, on_event: EventHook | None) -> dict[str, Any]:
     result = folder.read_result()
     if result is not None:
         reporter.line(f"{folder.path} is finished; its result is in {folder.path / 'result.json'}")

@@ -1,0 +1,47 @@
+"""Trains and evaluates many runs, or goes on with them: seeds of one config, or all runs of a config of runs.
+
+    python launch/sweep.py --config=configs/most_freq.py:dc=16 --seeds=42,43,44
+    python launch/sweep.py --config=configs/paper.py:task=dyck,inherit=on
+
+Each run has its folder under --workdir, as with launch/train.py, and comes out as it would alone. The same command goes on
+with an interrupted sweep, and leaves finished runs alone. On a CPU each core takes a run; on GPUs and TPUs the seeds of a
+config are mapped over the devices.
+"""
+
+import pathlib
+import sys
+
+from absl import flags
+from ml_collections import config_flags
+
+from tracerelay_jax import cli
+from tracerelay_jax.errors import InputError
+from tracerelay_jax.progress import Reporter
+from tracerelay_jax.sweep.plan import configs_of, plan
+from tracerelay_jax.sweep.sweep import METHODS, sweep
+
+_CONFIG = config_flags.DEFINE_config_file("config", None, "Config file of a run or of runs, its arguments after a colon.")
+_SEEDS = flags.DEFINE_list("seeds", [], "Seeds; by default those of the config.")
+_WORKDIR = flags.DEFINE_string("workdir", "runs", "The folder that holds the runs' folders.")
+_METHOD = flags.DEFINE_enum("method", "auto", METHODS, "processes, one a core; devices, seeds mapped over them; or auto.")
+flags.mark_flag_as_required("config")
+
+
+def main(_):
+    """Runs the program."""
+    configs = configs_of(_CONFIG.value.to_dict(), _numbers(_SEEDS.value))
+    runs = plan(configs, pathlib.Path(_WORKDIR.value), sys.argv)
+    failures = sweep(runs, _METHOD.value, Reporter())
+    if failures:
+        raise InputError("; ".join(f"{name}: {why}" for name, why in failures.items()))
+
+
+def _numbers(texts):
+    for text in texts:
+        if not text.isdigit():
+            raise InputError(f"seeds={text!r}: must be whole numbers, separated by commas")
+    return [int(text) for text in texts]
+
+
+if __name__ == "__main__":
+    cli.run(main, interrupted="interrupted; the same command goes on from the latest checkpoints")

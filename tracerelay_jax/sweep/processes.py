@@ -1,0 +1,77 @@
+"""Runs in processes of their own, each on some of the cores: the fastest way through many runs on a CPU.
+
+A core to each run beats all cores to one run after the other, since nothing waits for anything. Which cores a run has does
+not change its bits (`tracerelay_jax.parallel`), so the last runs take what is free.
+"""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from tracerelay_jax.progress import Bars
+from tracerelay_jax.run_folder import RunFolder
+
+
+class _Worker:
+    """A process at work on one run; what it says goes to `messages` as (worker, message), and None at its end."""
+
+    def __init__(self, folder: RunFolder, cores: list[int], messages: queue.Queue):
+        self.name, self.cores = folder.path.name, cores
+        command = [sys.executable, "-m", "tracerelay_jax.sweep.worker", str(folder.path), ",".join(map(str, cores))]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        threading.Thread(target=self._listen, args=(messages,), daemon=True).start()
+
+    def _listen(self, messages: queue.Queue) -> None:
+        errors = []
+        drain = threading.Thread(target=lambda: errors.extend(self._process.stderr), daemon=True)
+        drain.start()
+        for line in self._process.stdout:
+            messages.put((self, json.loads(line)))
+        drain.join()
+        self.failure = errors[-1].strip() if self._process.wait() and errors else None
+        if self._process.returncode and not errors:
+            self.failure = f"ended by signal or status {self._process.returncode}"
+        messages.put((self, None))
+
+    def stop(self) -> None:
+        """Ends the process; the run goes on from its latest checkpoint another time."""
+        self._process.kill()
+
+
+def run_in_processes(folders: Sequence[RunFolder], cores: Sequence[int], bars: Bars) -> dict[str, str]:
+    """Does what is left of the runs in `folders`, as many at a time as there are cores.
+
+    Returns:
+      {run: what went wrong} of those that failed; they keep the checkpoints that they had, and the others go on.
+    """
+    waiting, free, working = deque(folders), list(cores), set()
+    messages, failures = queue.Queue(), {}
+    try:
+        while waiting or working:
+            while waiting and free:
+                share = [free.pop(0) for _ in range(max(1, len(free) // len(waiting)))]
+                working.add(_Worker(waiting.popleft(), share, messages))
+            worker, message = messages.get()
+            if message is not None:
+                bars.receive(worker.name, message)
+                continue
+            working.remove(worker)
+            free.extend(worker.cores)
+            bars.remove(worker.name)
+            if worker.failure:
+                failures[worker.name] = worker.failure
+                bars.receive(worker.name, {"line": f"failed: {worker.failure}"})
+            bars.receive("sweep", {"line": f"{len(folders) - len(waiting) - len(working)} of {len(folders)} ended, "
+                                           f"{len(working)} running, {len(waiting)} left"})  # fmt: skip
+    finally:
+        for worker in working:
+            worker.stop()
+    return failures
