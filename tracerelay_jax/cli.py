@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 import jax
 from absl import app, flags, logging
 
+from tracerelay_jax import hosts
 from tracerelay_jax.errors import InputError
 
 
@@ -38,8 +39,12 @@ def available_cores() -> list[int]:
 
 
 def use_all_cores() -> None:
-    """Makes each core of a CPU a device of its own, before the first use of JAX; no effect on GPUs and TPUs."""
-    jax.config.update("jax_num_cpu_devices", len(available_cores()))
+    """Makes each core of a CPU a device of its own, before the first use of JAX; no effect on GPUs and TPUs.
+
+    JAX's own environment variable comes first.
+    """
+    if "JAX_NUM_CPU_DEVICES" not in os.environ:
+        jax.config.update("jax_num_cpu_devices", len(available_cores()))
 
 
 def use_cores(cores: Collection[int]) -> None:
@@ -56,6 +61,28 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_compilation_cache_dir", os.path.join(root, "tracerelay_jax", "compiled"))
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def define_distributed() -> Callable[..., bool]:
+    """Defines --distributed and what goes with it; returns what then joins the other processes, and whether it was asked to.
+
+    That takes `accelerators=False` for a program that leaves GPUs and TPUs to another one.
+    """
+    distributed = flags.DEFINE_bool(
+        "distributed", False, "Work with other processes of the same command; Slurm and TPU pods need no more than this."
+    )
+    coordinator = flags.DEFINE_string("coordinator", None, "distributed: HOST:PORT of process 0.")
+    processes = flags.DEFINE_integer("processes", None, "distributed: how many there are.", lower_bound=1)
+    process = flags.DEFINE_integer("process", None, "distributed: which one this is, from 0.", lower_bound=0)
+
+    def join(accelerators: bool = True) -> bool:
+        if distributed.value:
+            if not accelerators:
+                jax.config.update("jax_platforms", "cpu")
+            hosts.join(coordinator.value, processes.value, process.value)
+        return distributed.value
+
+    return join
 
 
 def output_file(name: str | None, suffix: str) -> pathlib.Path | None:

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,9 @@ _CPU_SLICE_POSITIONS = 530
 _CPU_GROUPS = 8
 
 
-def data_mesh(rows: int) -> Mesh:
-    """A mesh with the axis `data` over as many of the local devices as divide `rows` evenly."""
-    devices = jax.local_devices()
+def data_mesh(rows: int, devices: Sequence[jax.Device] = ()) -> Mesh:
+    """A mesh with the axis `data` over as many of the devices, by default the local ones, as divide `rows` evenly."""
+    devices = devices or jax.local_devices()
     count = max(n for n in range(1, len(devices) + 1) if rows % n == 0)
     return jax.make_mesh((count,), ("data",), axis_types=(AxisType.Auto,), devices=devices[:count])
 
@@ -55,9 +55,12 @@ def sum_over_rows(function: Callable, mesh: Mesh) -> Callable:
 
     def on_device(replicated, batch):
         sums = jax.lax.map(lambda group: sum_of_group(replicated, group), _groups(batch, mesh))
-        everywhere = jax.lax.all_gather(sums, "data", tiled=True)
-        return jax.tree.map(lambda x: functools.reduce(jnp.add, x), everywhere)
+        if mesh.size > 1:
+            sums = jax.lax.all_gather(sums, "data", tiled=True)
+        return jax.tree.map(lambda x: functools.reduce(jnp.add, x), sums)
 
+    if mesh.size == 1:
+        return on_device  # which may then be mapped over seeds on other devices
     return jax.shard_map(
         on_device,
         mesh=mesh,

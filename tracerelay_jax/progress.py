@@ -2,11 +2,10 @@
 
 import contextlib
 import datetime
-import json
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
@@ -31,14 +30,18 @@ class Reporter:
     @contextlib.contextmanager
     def compiling(self, what: str) -> Iterator[None]:
         """Around a compilation: a line with its seconds; on a terminal also what is being compiled meanwhile."""
-        start = time.perf_counter()
         spinner = contextlib.nullcontext()
         if self._bar is not None:
             self._bar.update(self._task, note=f"compiling {what}")
         elif self.console.is_terminal:
             spinner = self.console.status(f"compiling {what}")
-        with spinner:
+        with spinner, self._timed_compilation(what):
             yield
+
+    @contextlib.contextmanager
+    def _timed_compilation(self, what: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
         seconds = time.perf_counter() - start
         self.compile_seconds += seconds
         self.line(f"compiled {what} in {seconds:.1f} s")
@@ -63,13 +66,14 @@ class Reporter:
             self._bar.update(self._task, completed=done, note=note)
 
 
-class PipeReporter(Reporter):
-    """Reports to another process: a JSON object a line on `stream`, for `Bars.receive`."""
+class MessageReporter(Reporter):
+    """Reports to a `Bars`, perhaps in another process: calls `send` with what `Bars.receive` takes."""
 
     _SECONDS = 0.5  # between two moves of a bar
 
-    def __init__(self, stream=None):
-        super().__init__(stream)
+    def __init__(self, send: Callable[[dict[str, Any]], None]):
+        super().__init__()
+        self._send = send
         self._total, self._last = 0, -math.inf
 
     def line(self, text: str) -> None:
@@ -80,7 +84,7 @@ class PipeReporter(Reporter):
     def compiling(self, what: str) -> Iterator[None]:
         """Around a compilation."""
         self._send({"note": f"compiling {what}"})
-        with super().compiling(what):
+        with self._timed_compilation(what):
             yield
 
     @contextlib.contextmanager
@@ -95,10 +99,6 @@ class PipeReporter(Reporter):
         if time.monotonic() - self._last >= self._SECONDS or done == self._total:
             self._last = time.monotonic()
             self._send({"done": done, "total": self._total, "note": note})
-
-    def _send(self, message: dict[str, Any]) -> None:
-        self.console.file.write(json.dumps(message) + "\n")
-        self.console.file.flush()
 
 
 class Bars:
@@ -118,7 +118,7 @@ class Bars:
         self._progress.stop()
 
     def receive(self, name: str, message: dict[str, Any]) -> None:
-        """Shows a message of a `PipeReporter`."""
+        """Shows a message of a `MessageReporter`."""
         if "line" in message:
             self._console.print(f"{name}  {message['line']}")
             self._console.file.flush()

@@ -15,12 +15,15 @@ from tracerelay_jax.errors import InputError
 class RunFolder:
     """The files of one run; every file is written whole or not at all, and metrics only ever grow.
 
+    Where several processes make one run, they share the folder and one of them `writes`; the others only read.
+
     `config.json` holds the configuration and the command, `metrics.jsonl` one event a line in the order of updates,
     `checkpoints/` the latest and the best state, `result.json` the final evaluation.
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, writes: bool = True):
         self.path = pathlib.Path(path)
+        self._writes = writes
 
     @property
     def checkpoints(self) -> pathlib.Path:
@@ -68,6 +71,9 @@ class RunFolder:
         Raises:
           InputError: if another process holds the lock.
         """
+        if not self._writes:
+            yield
+            return
         with open(self.path / "config.json", "r+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,17 +95,19 @@ class RunFolder:
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes result.json with the versions and the device that made it."""
-        self._write("result.json", {**result, **machine.describe()})
+        if self._writes:
+            self._write("result.json", {**result, **machine.describe()})
 
     def append_metrics(self, event: dict[str, Any]) -> None:
         """Adds a line to metrics.jsonl; `event` has an `update`."""
-        with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
-            file.write(json.dumps(event) + "\n")
+        if self._writes:
+            with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
+                file.write(json.dumps(event) + "\n")
 
     def drop_metrics_after(self, update: int) -> None:
         """Removes what an interrupted run logged past the checkpoint that it goes on from."""
         path = self.path / "metrics.jsonl"
-        if path.exists():
+        if path.exists() and self._writes:
             lines = [line for line in path.read_text(encoding="utf-8").splitlines() if _update_of(line) <= update]
             _replace(path, "".join(line + "\n" for line in lines))
 

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ml_collections import ConfigDict
+
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.experiment import Experiment, make_experiment
 from tracerelay_jax.run_folder import RunFolder
@@ -17,6 +19,7 @@ from tracerelay_jax.run_folder import RunFolder
 class Run:
     """One run of a sweep."""
 
+    config: dict[str, Any]
     experiment: Experiment
     folder: RunFolder
 
@@ -29,23 +32,29 @@ class Run:
 def configs_of(config: Mapping[str, Any], seeds: Sequence[int]) -> list[dict[str, Any]]:
     """The configs of a sweep: those in `runs`, or one run's config, each with every seed; no seeds for its own.
 
-    A run's name ends in its seed, `-seed43`, where it has one; otherwise it is put there.
+    The seed stands in a run's name, as in `-seed43`; where it does not, it is put at the end.
 
     Raises:
       InputError: if a config of runs is given seeds that it does not hold, or two runs have the same name.
     """
-    configs = list(config["runs"]) if "runs" in config else [with_seed(config, seed) for seed in seeds] or [config]
+    configs = _runs_of(config) or [with_seed(config, seed) for seed in seeds] or [config]
     if "runs" in config and seeds:
         missing = set(seeds) - {run["seed"] for run in configs}
         if missing:
             raise InputError(f"seeds={sorted(missing)}: the config's runs have {sorted({run['seed'] for run in configs})}")
         configs = [run for run in configs if run["seed"] in seeds]
-    if not configs:
-        raise InputError("config.runs: no run is selected")
     for name, count in Counter(run["name"] for run in configs).items():
         if count > 1:
             raise InputError(f"config.runs: {count} runs have the name {name!r}; each needs its own")
     return configs
+
+
+def _runs_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    # `ConfigDict.to_dict` leaves what stands in a tuple as it is.
+    runs = [run.to_dict() if isinstance(run, ConfigDict) else run for run in config.get("runs", ())]
+    if "runs" in config and not runs:
+        raise InputError("config.runs: no run is selected")
+    return runs
 
 
 def with_seed(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -54,18 +63,16 @@ def with_seed(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
     return {**copy.deepcopy(dict(config)), "seed": seed, "name": name if found else f"{name}-seed{seed}"}
 
 
-def plan(configs: Iterable[Mapping[str, Any]], root: pathlib.Path, command: list[str]) -> list[Run]:
-    """Checks every config before the first folder is made, then makes or checks the folders, `root`/NAME.
+def plan(configs: Iterable[Mapping[str, Any]], root: pathlib.Path) -> list[Run]:
+    """The runs, in folders `root`/NAME; all are checked, and nothing is written yet.
 
     Raises:
       InputError: for a bad config, or a folder that holds another.
     """
-    runs = [(config, Run(make_experiment(config), RunFolder(root / config["name"]))) for config in configs]
-    for config, run in runs:
-        run.folder.check(config)
-    for config, run in runs:
-        run.folder.create_or_check(config, command)
-    return [run for _, run in runs]
+    runs = [Run(config, make_experiment(config), RunFolder(root / config["name"])) for config in configs]
+    for run in runs:
+        run.folder.check(run.config)
+    return runs
 
 
 def alike_but_for_the_seed(runs: Iterable[Run]) -> list[list[Run]]:
@@ -74,3 +81,11 @@ def alike_but_for_the_seed(runs: Iterable[Run]) -> list[list[Run]]:
     for run in runs:
         groups.setdefault(dataclasses.replace(run.experiment, name="", seed=0), []).append(run)
     return list(groups.values())
+
+
+def deal(runs: Sequence[Run], process: int, processes: int) -> list[Run]:
+    """One process's share: groups that can be mapped together where there are enough of them, single runs otherwise."""
+    groups = alike_but_for_the_seed(runs)
+    if len(groups) < processes:
+        groups = [[run] for run in runs]
+    return [run for group in groups[process::processes] for run in group]

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+import jax
+
 from tracerelay_jax import cli
 from tracerelay_jax.progress import Bars, Reporter
-from tracerelay_jax.sweep.plan import Run
+from tracerelay_jax.sweep.devices import SeedTrainer
+from tracerelay_jax.sweep.plan import Run, alike_but_for_the_seed
 from tracerelay_jax.sweep.processes import run_in_processes
 
 METHODS = ("auto", "processes", "devices")
@@ -24,4 +27,18 @@ def sweep(runs: Sequence[Run], method: str, reporter: Reporter) -> dict[str, str
     left = [run for run in runs if not run.done]
     reporter.line(f"{len(runs)} runs, {len(runs) - len(left)} of them done, {len(left)} left")
     with Bars(reporter) as bars:
-        return run_in_processes([run.folder for run in left], cli.available_cores(), bars)
+        if method == "processes" or (method == "auto" and jax.default_backend() == "cpu"):
+            return run_in_processes([run.folder for run in left], cli.available_cores(), bars)
+        return _run_on_devices(runs, bars)
+
+
+def _run_on_devices(runs: Sequence[Run], bars: Bars) -> dict[str, str]:
+    failures = {}
+    for group in alike_but_for_the_seed(runs):
+        if all(run.done for run in group):
+            continue
+        # Finished ones keep their place, so that the others are computed as before an interruption.
+        trainer = SeedTrainer(group, jax.local_devices(), bars)
+        trainer.run()
+        failures.update(trainer.failures)
+    return failures

@@ -5,14 +5,16 @@
 It reports on standard output, a JSON object a line, and ends with its parent, which holds its standard input.
 """
 
+import json
 import os
 import sys
 import threading
+from typing import Any
 
 from tracerelay_jax import cli
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.experiment import make_experiment
-from tracerelay_jax.progress import PipeReporter
+from tracerelay_jax.progress import MessageReporter
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.run import train_and_evaluate
 
@@ -24,9 +26,13 @@ def main(path: str, cores: str) -> None:
     cli.keep_compiled_programs()
     folder = RunFolder(path)
     try:
-        train_and_evaluate(make_experiment(folder.read_config()), folder, PipeReporter())
+        train_and_evaluate(make_experiment(folder.read_config()), folder, MessageReporter(_send))
     except (InputError, FloatingPointError) as error:
         sys.exit(str(error))
+
+
+def _send(message: dict[str, Any]) -> None:
+    print(json.dumps(message), flush=True)
 
 
 def _end_with_parent() -> None:

@@ -2,9 +2,10 @@
 
 import functools
 import time
+from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.experiment import Experiment
@@ -22,14 +23,24 @@ from tracerelay_jax.training.validation import Validator
 
 
 class Trainer:
-    """Trains one run in its folder, from its latest checkpoint if there is one, until it has stopped."""
+    """Trains one run in its folder, from its latest checkpoint if there is one, until it has stopped.
 
-    def __init__(self, experiment: Experiment, folder: RunFolder, reporter: Reporter, on_event: EventHook | None = None):
+    `devices` share the work, by default the local ones; where they belong to several processes, all of these do the same.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        folder: RunFolder,
+        reporter: Reporter,
+        on_event: EventHook | None = None,
+        devices: Sequence[jax.Device] = (),
+    ):
         self._experiment, self._folder, self._reporter = experiment, folder, reporter
         self._on_event = on_event
         self._model = TraceRelay(experiment.model)
         self._optimizer = make_optimizer(experiment.training)
-        self._mesh = data_mesh(experiment.training.batch_size)
+        self._mesh = data_mesh(experiment.training.batch_size, devices)
         self._buckets = length_buckets(experiment.task, experiment.training.lengths)
         self._steps = {}  # compiled, by padded length
         self._validator = Validator(experiment, reporter)
@@ -51,7 +62,7 @@ class Trainer:
         make_state = jax.jit(
             functools.partial(init_state, self._model, self._optimizer), out_shardings=replicated(self._mesh)
         )
-        state = record.restore(make_state(jnp.uint32(self._experiment.seed)))
+        state = record.restore(make_state(np.uint32(self._experiment.seed)))
         if record.progress.updates:
             self._reporter.line(f"continuing {self._folder.path} from update {record.progress.updates}")
         return state
@@ -62,7 +73,7 @@ class Trainer:
         state = self._train(state, record)
         self._reporter.update(record.progress.updates, "validating")
         before, compiled_before = time.perf_counter(), self._reporter.compile_seconds
-        validation = self._validator.validate(state.params, record.progress.updates)
+        validation = self._validator.validate(jax.device_get(state.params), record.progress.updates)
         compiling = self._reporter.compile_seconds - compiled_before
         self._pace.validation(time.perf_counter() - before - compiling)
         record.validated(state, validation, time.perf_counter() - begin)
@@ -77,7 +88,7 @@ class Trainer:
             positions = experiment.task.positions(int(length))
             step = self._compiled_step(state, bucket_of(self._buckets, positions))
             begin = time.perf_counter()
-            state, metrics = step(state, jnp.uint32(experiment.seed), jnp.int32(length))
+            state, metrics = step(state, np.uint32(experiment.seed), np.int32(length))
             jax.block_until_ready(metrics)
             self._pace.step(time.perf_counter() - begin)
             record.updated(positions, metrics, self._pace.updates_per_second)

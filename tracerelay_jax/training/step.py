@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.sharding import Mesh
 
@@ -75,4 +76,4 @@ def compile_train_step(step: Callable, state: TrainState, padded: int, mesh: Mes
     The state it is given, or its shapes, is replicated over the mesh and used up by a call.
     """
     jitted = jax.jit(step, static_argnums=3, donate_argnums=0, out_shardings=replicated(mesh))
-    return jitted.lower(state, jnp.uint32(0), jnp.int32(0), padded).compile()
+    return jitted.lower(state, np.uint32(0), np.int32(0), padded).compile()
