@@ -45,5 +45,6 @@ def get_config(arg=None):
     return ConfigDict({"runs": tuple(_config(**run) for run in runs)})
 
 
-def _config(task: str, **arguments: str) -> ConfigDict:
-    return config_from_file(_HERE / f"{task}.py", ",".join(f"{name}={value}" for name, value in arguments.items()))
+def _config(task: str, **arguments: str) -> dict:
+    text = ",".join(f"{name}={value}" for name, value in arguments.items())
+    return config_from_file(_HERE / f"{task}.py", text).to_dict()

@@ -1,0 +1,1 @@
+"""What arithmetic alone says about the tasks, to set measured figures beside."""
