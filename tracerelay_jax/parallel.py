@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from tracerelay_jax.errors import InputError
+
 # Positions that a CPU works on at a time: enough to keep it busy, few enough to stay in its cache.
 _CPU_SLICE_POSITIONS = 530
 # Groups of rows that a CPU sums apart: as many devices, or fewer that divide them, add up to the same bits.
@@ -15,9 +17,16 @@ _CPU_GROUPS = 8
 
 
 def data_mesh(rows: int, devices: Sequence[jax.Device] = ()) -> Mesh:
-    """A mesh with the axis `data` over as many of the devices, by default the local ones, as divide `rows` evenly."""
+    """A mesh with the axis `data` over as many of the devices, by default the local ones, as divide `rows` evenly.
+
+    Raises:
+      InputError: if a process would be left without a device, and so wait for ever.
+    """
     devices = devices or jax.local_devices()
     count = max(n for n in range(1, len(devices) + 1) if rows % n == 0)
+    processes = [len({device.process_index for device in some}) for some in (devices, devices[:count])]
+    if processes[0] != processes[1]:
+        raise InputError(f"batch_size={rows}: must divide evenly among all {processes[0]} processes ({len(devices)} devices)")
     return jax.make_mesh((count,), ("data",), axis_types=(AxisType.Auto,), devices=devices[:count])
 
 

@@ -2,6 +2,7 @@ import dataclasses
 import io
 import json
 import math
+import types
 
 import jax
 import jax.numpy as jnp
@@ -189,6 +190,12 @@ def test_slices():
     assert slice_rows(64, 10_000, "cpu") == 1
     assert 1 < slice_rows(64, 100, "cpu") < 64
     assert 60 % slice_rows(60, 40, "cpu") == 0
+
+
+def test_no_process_is_left_without_a_device():
+    devices = [types.SimpleNamespace(process_index=index // 2) for index in range(6)]
+    with pytest.raises(InputError, match=r"batch_size=64: must divide evenly among all 3 processes \(6 devices\)"):
+        data_mesh(64, devices)
 
 
 def test_the_optimizer_is_that_of_table_2(root):
