@@ -46,11 +46,11 @@ def write_report(results: str | os.PathLike) -> list[str]:
         (folder / name).write_text(text, encoding="utf-8")
     for part in (part for parts in sections.values() for part in parts):
         if isinstance(part, Picture):
-            _save(part, folder)
+            save(part, folder)
     return [*_summary(study, paper), f"written to {folder / 'README.md'}"]
 
 
-def _save(picture: Picture, folder: pathlib.Path) -> None:
+def save(picture: Picture, folder: pathlib.Path) -> None:
     """Saves PNG and SVG, the same bytes on every run: without dates, and with names that do not change."""
     picture.figure.savefig(folder / f"{picture.name}.png", metadata={"Software": None})
     picture.figure.set_layout_engine("none")  # panels stay where they are; laying out anew takes seconds
@@ -62,7 +62,9 @@ def _page(study: Study, paper: Paper, sections: dict[str, list[Table | Picture]]
     parts = [_opening(study, paper)]
     for heading, entries in sections.items():
         parts.append(f"## {heading}\n")
-        parts += [_table(entry, len(paper.seeds)) if isinstance(entry, Table) else _figure(entry) for entry in entries]
+        parts += [
+            _table(entry, len(paper.seeds)) if isinstance(entry, Table) else figure_markdown(entry) for entry in entries
+        ]
     return "\n".join(parts)
 
 
@@ -70,7 +72,8 @@ def _table(table: Table, planned: int) -> str:
     return f"### {table.title}\n\n{to_markdown(table, planned)}\n[{table.name}.csv]({table.name}.csv)\n"
 
 
-def _figure(picture: Picture) -> str:
+def figure_markdown(picture: Picture) -> str:
+    """A picture under its title, with its caption; the files are beside the page."""
     image = f"![{picture.title}]({picture.name}.png)"
     return f"### {picture.title}\n\n{image}\n\n{picture.caption} ([SVG]({picture.name}.svg))\n"
 

@@ -117,7 +117,7 @@ def read_study(results: str | os.PathLike, paper: Paper) -> Study:
         configuration says, or differs from the other runs of its task in what they share; or if there is none.
     """
     folder = pathlib.Path(results) / "runs"
-    paths = sorted(path for path in folder.iterdir() if _is_visible_folder(path)) if folder.is_dir() else []
+    paths = sorted(path for path in folder.iterdir() if is_visible_folder(path)) if folder.is_dir() else []
     if not paths:
         raise InputError(f"results={results}: must hold the folders of runs in {folder}")
     runs, unfinished = [], []
@@ -135,17 +135,18 @@ def read_study(results: str | os.PathLike, paper: Paper) -> Study:
     return Study(tuple(runs), tuple(unfinished))
 
 
-def _is_visible_folder(path: pathlib.Path) -> bool:
+def is_visible_folder(path: pathlib.Path) -> bool:
+    """Whether it could be a run's."""
     return path.is_dir() and not path.name.startswith(".")
 
 
 def _read_run(path: pathlib.Path, paper: Paper) -> Run | None:
     """None if it is not finished."""
     folder = RunFolder(path)
-    with _naming(path, "config.json"):
+    with naming(path, "config.json"):
         experiment = make_experiment(folder.read_config())
         setting = _setting(path, experiment, paper)
-    with _naming(path, "result.json"):
+    with naming(path, "result.json"):
         result = folder.read_result()
         if result is None:
             return None
@@ -154,7 +155,7 @@ def _read_run(path: pathlib.Path, paper: Paper) -> Run | None:
 
 
 @contextlib.contextmanager
-def _naming(path: pathlib.Path, file: str) -> Iterator[None]:
+def naming(path: pathlib.Path, file: str) -> Iterator[None]:
     """Makes whatever is wrong with a run's file an InputError that names the run."""
     try:
         yield
@@ -183,7 +184,7 @@ def _setting(path: pathlib.Path, experiment: Experiment, paper: Paper) -> Settin
 
 def _check_agreement(run: Run, other: Run) -> None:
     """Runs of a task share their configuration and their final examples."""
-    ours, theirs = (_flat(dataclasses.asdict(each.experiment)) for each in (run, other))
+    ours, theirs = (flat(dataclasses.asdict(each.experiment)) for each in (run, other))
     for field, value in ours.items():
         if field not in _MAY_DIFFER and value != theirs.get(field):
             raise InputError(
@@ -195,8 +196,9 @@ def _check_agreement(run: Run, other: Run) -> None:
             raise InputError(f"run {run.name}: its examples of length {length} are not those of {other.name}")
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
+def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested fields by their dotted names."""
+    fields = {}
     for name, value in values.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return flat
+        fields |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return fields

@@ -1,0 +1,100 @@
+"""The study's runs: read from the folders that its config plans, and checked against it."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tracerelay_jax.errors import InputError
+from tracerelay_jax.experiment import Experiment, make_experiment
+from tracerelay_jax.report.paper import Paper, Setting
+from tracerelay_jax.report.reconstruction.candidates import DEFAULT
+from tracerelay_jax.report.results import check_result, read_history
+from tracerelay_jax.report.runs import Run, Study, flat, is_visible_folder, naming
+from tracerelay_jax.run_folder import RunFolder
+
+# What no result depends on but for rounding.
+_MAY_DIFFER = {"model.attention", "training.log_every"}
+
+
+def folder_of(results: str | os.PathLike, candidate: str) -> pathlib.Path:
+    """Where a candidate's runs are: the default's are the paper's runs."""
+    root = pathlib.Path(results)
+    return root / "runs" if candidate == DEFAULT else root / "reconstruction" / "runs"
+
+
+def read_candidates(
+    results: str | os.PathLike, planned: Mapping[str, Sequence[Mapping[str, Any]]], paper: Paper
+) -> dict[str, Study]:
+    """Reads those of the planned runs that are there.
+
+    Args:
+      results: the folder that holds runs/ and reconstruction/runs/.
+      planned: by candidate, the configs of its runs.
+      paper: its numbers.
+
+    Raises:
+      InputError: if there is no folder of runs, or one holds a run that is not planned; naming the run, if it is damaged,
+        has another configuration than planned, or was evaluated on other examples than the others.
+    """
+    if not folder_of(results, DEFAULT).is_dir():
+        raise InputError(f"results={results}: must hold the folders of runs in {folder_of(results, DEFAULT)}")
+    _check_names(results, planned)
+    studies = {name: _read_all(folder_of(results, name), configs, paper) for name, configs in planned.items()}
+    _check_examples(run for study in studies.values() for run in study.runs)
+    return studies
+
+
+def _check_names(results: str | os.PathLike, planned: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    folder = folder_of(results, "")
+    known = {config["name"] for name, configs in planned.items() if name != DEFAULT for config in configs}
+    for path in sorted(folder.iterdir() if folder.is_dir() else ()):
+        if is_visible_folder(path) and path.name not in known:
+            raise InputError(f"run {path}: not one of the study's; its name must be such as {min(known)}")
+
+
+def _read_all(folder: pathlib.Path, configs: Iterable[Mapping[str, Any]], paper: Paper) -> Study:
+    runs, unfinished = [], []
+    for config in configs:
+        path = folder / config["name"]
+        if path.is_dir():
+            run = _read_run(path, config, paper)
+            if run is None:
+                unfinished.append(path.name)
+            else:
+                runs.append(run)
+    return Study(tuple(runs), tuple(unfinished))
+
+
+def _read_run(path: pathlib.Path, config: Mapping[str, Any], paper: Paper) -> Run | None:
+    """None if it is not finished."""
+    folder = RunFolder(path)
+    with naming(path, "config.json"):
+        experiment = make_experiment(folder.read_config())
+        _check_config(experiment, make_experiment(config))
+    with naming(path, "result.json"):
+        result = folder.read_result()
+        if result is None:
+            return None
+        check_result(experiment, result, paper.slice_counts)
+        setting = Setting(config["task"], config["model"]["trace_widths"][1], config["model"]["inherit_phase"])
+        return Run(setting, experiment.seed, experiment, result, read_history(path / "metrics.jsonl", result))
+
+
+def _check_config(held: Experiment, planned: Experiment) -> None:
+    ours, theirs = (flat(dataclasses.asdict(each)) for each in (held, planned))
+    for field, value in ours.items():
+        if field not in _MAY_DIFFER and value != theirs.get(field):
+            raise InputError(f"config.{field} is {value!r}, but the study has {theirs.get(field)!r}")
+
+
+def _check_examples(runs: Iterable[Run]) -> None:
+    """Runs of a task have the same final examples."""
+    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    for run in runs:
+        for length, metrics in run.result["lengths"].items():
+            fingerprint = metrics["fingerprint"]
+            first, other = seen.setdefault((run.setting.task, length), (run.name, fingerprint))
+            if other != fingerprint:
+                raise InputError(f"run {run.name}: its examples of length {length} are not those of {first}")
