@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from tests import tiny
+from tests.launch.test_programs import TINY
 from tests.model.test_network import SMALL
+from tracerelay_jax import InputError
 from tracerelay_jax.benchmarks import attention, streaming
+from tracerelay_jax.benchmarks.parts import product_shapes
+from tracerelay_jax.benchmarks.starting import starting
 from tracerelay_jax.benchmarks.training import length_cases, task_cases, training
 from tracerelay_jax.model.network import parameter_count
 from tracerelay_jax.progress import Reporter
@@ -70,7 +74,7 @@ def test_an_update_is_timed_beside_the_products_in_it(root):
     (row,) = training(cases[:1], rounds=1, reporter=Reporter(io.StringIO()))
     assert jax.config.jax_compilation_cache_dir == cache
     assert row["tokens_per_second"] * row["step_seconds"] == pytest.approx(6 * 22)
-    floor = row["parts_seconds"]["products"]
+    floor = row["floor_seconds"]
     weights = parameter_count(experiment.model) - 4 * 8 - 8 * 16 - 8  # without norms, the input's weight, the head's bias
     assert row["floor_flops_per_second"] * floor == pytest.approx(6 * 6 * 22 * weights)
 
@@ -79,3 +83,25 @@ def test_an_update_is_timed_beside_the_products_in_it(root):
     bars = [bar.get_width() for bar in updates.patches]
     np.testing.assert_allclose(bars, [max(seconds, 0) * 1e3 for seconds in row["parts_seconds"].values()])
     np.testing.assert_allclose(times.lines[0].get_xydata(), [(22, 1e6 / row["tokens_per_second"])])
+
+
+def test_the_products_of_an_update_are_those_of_the_positions_that_are_read(root):
+    config = tiny.experiment(root).model  # one layer: H = 8, F = 12, D = 4, L = 3
+    writer = [(63, 12, 8), (63, 4, 4), (63, 4, 4)]  # q, k and v; its output; P_delta
+    reader = [(9, 8, 8), (9, 12, 8), (6, 4, 4), (6, 8, 4)]  # P_phi; q, k and v; its output; P_L
+    rest = [(6, 12, 8), (6, 12, 8), (6, 8, 12), (6, 6, 8)]  # the FFN and the head
+    assert sorted(product_shapes(config, 63, 6)) == sorted(writer + reader + rest)
+    assert {count for count, *_ in product_shapes(config, 63, 63)} == {63}
+
+
+def test_the_first_update_is_timed_with_and_without_kept_programs(root, monkeypatch):
+    monkeypatch.chdir(root)
+    tiny_run = [*TINY, "--config.training.log_every=1"]
+    out = io.StringIO()
+    figures = starting(["launch/train.py", "--config=configs/dyck.py:dc=4", *tiny_run], 1, Reporter(out))
+    assert figures["rounds"] == {kind: [seconds] for kind, seconds in figures["seconds"].items()}
+    assert set(figures["seconds"]) == {"cold", "warm"}
+    assert all(0.5 < seconds < 120 for seconds in figures["seconds"].values())  # a process at least starts
+    assert out.getvalue().count("first update after") == 2
+    with pytest.raises(InputError, match="no update, status 2"):
+        starting(["launch/train.py", "--config=configs/nothing.py"], 1, Reporter(out))

@@ -126,7 +126,7 @@ def prefill(
     remainder = length % chunk
 
     def run(tokens, valid, _, cache):
-        logits, cache = model.apply(params, tokens, valid, cache)
+        logits, cache = model.apply(params, tokens, valid, cache, last=1)
         return logits[:, -1], cache
 
     def skip(tokens, valid, logits, cache):

@@ -26,7 +26,7 @@ def data_mesh(rows: int, devices: Sequence[jax.Device] = ()) -> Mesh:
     count = max(n for n in range(1, len(devices) + 1) if rows % n == 0)
     processes = [len({device.process_index for device in some}) for some in (devices, devices[:count])]
     if processes[0] != processes[1]:
-        raise InputError(f"batch_size={rows}: must divide evenly among all {processes[0]} processes ({len(devices)} devices)")
+        raise InputError(f"batch_size={rows}: must divide among all {processes[0]} processes, of {len(devices)} devices")
     return jax.make_mesh((count,), ("data",), axis_types=(AxisType.Auto,), devices=devices[:count])
 
 

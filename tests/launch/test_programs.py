@@ -92,7 +92,7 @@ CONFIG = "--config=configs/most_freq.py"
         ("train.py", [CONFIG, "--workdir=tests"], "workdir=tests: must be empty, new, or the folder of a run"),
         ("evaluate.py", ["--workdir=tests"], "workdir=tests: must be the folder of a run (it has no config.json)"),
         ("export.py", ["--workdir=tests", "--output=model.txt"], "output=model.txt: must end in .npz"),
-        ("benchmark.py", ["speed"], "command 'speed': must be one of decode, attention, stream, train"),
+        ("benchmark.py", ["speed"], "command 'speed': must be one of decode, attention, start, stream, train"),
         ("benchmark.py", ["decode", "--contexts=1k"], "contexts='1k': must be positive whole numbers"),
     ],
 )  # fmt: skip

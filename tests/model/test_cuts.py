@@ -83,6 +83,21 @@ def test_every_cut_gives_the_same_bits(seed):
                                     [(layer.phase.turns, layer.lineage_valid) for layer in whole_cache])  # fmt: skip
 
 
+@pytest.mark.parametrize(("variant", "length"), [({}, 1), ({}, 4), ({}, 40), ({"left_window": 0, "right_window": 0}, 9)])
+def test_the_last_logits_alone_are_the_same_bits_and_so_is_the_cache(variant, length):
+    config = dataclasses.replace(random_config(0), **variant)
+    model, params = make(config)
+    rng = np.random.default_rng(3)
+    before, tokens = rng.integers(0, config.inputs, (2, 7)), rng.integers(0, config.inputs, (2, length))
+    apply = jax.jit(model.apply, static_argnames="last")
+    _, cache = apply(params, before)
+    whole, whole_cache = apply(params, tokens, cache=cache)
+    for last in {1, min(3, length), length, length + 5}:
+        logits, last_cache = apply(params, tokens, cache=cache, last=last)
+        np.testing.assert_array_equal(logits, whole[:, -last:], str(last))
+        chex.assert_trees_all_equal(last_cache, whole_cache)
+
+
 def test_the_network_of_the_paper_over_a_long_sequence():
     config = TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, 16, 64), init_scale=0.1)
     model, params = make(config)

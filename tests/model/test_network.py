@@ -250,6 +250,8 @@ def test_a_foreign_cache_is_refused():
     ):
         with pytest.raises(InputError, match=field):
             model.apply(params, tokens, cache=init_cache(config, batch))
+    with pytest.raises(InputError, match="last=0: must be at least 1, or None"):
+        model.apply(params, tokens, last=0)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 import math
 import types
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +18,7 @@ from tracerelay_jax.parallel import data_mesh, slice_rows
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.checkpoints import Checkpoints
-from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets
+from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets, most_padding
 from tracerelay_jax.training.loop import Trainer, load_best
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.record import stop_reason
@@ -153,12 +154,12 @@ def test_lengths_depend_on_seed_and_step_alone_and_are_uniform():
     assert set(batch_lengths(tasks.make("dyck"), (32, 256), 42, 0, 5000)) == set(range(32, 257, 2))
 
 
-def gradient_step(task, experiment, params, devices, padded, length):
+def gradient_step(task, experiment, params, devices, padded, length, most_padding=None):
     model, optimizer = TraceRelay(experiment.model), optax.sgd(1.0)
     mesh = data_mesh(experiment.training.batch_size) if devices == 2 else jax.make_mesh(
         (1,), ("data",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:1])  # fmt: skip
     assert mesh.size == devices
-    step = make_train_step(model, task, optimizer, experiment.training.batch_size, mesh)
+    step = make_train_step(model, task, optimizer, experiment.training.batch_size, mesh, most_padding)
     state = TrainState(jnp.int32(0), params, optimizer.init(params))
     new, metrics = jax.jit(step, static_argnums=3)(state, jnp.uint32(7), jnp.int32(length), padded)
     return jax.tree.map(lambda a, b: np.asarray(a) - np.asarray(b), state.params, new.params), metrics
@@ -185,6 +186,30 @@ def test_devices_slices_and_padding_change_a_gradient_by_rounding_only(root, mon
             np.testing.assert_allclose(got, wanted, atol=2e-6, err_msg=name)
 
 
+@pytest.mark.parametrize(("task", "length", "padded"), [("most_freq", 57, 59), ("equal_repeats", 24, 26)])
+def test_reading_only_where_the_task_scores_leaves_the_gradient_as_it_is(root, task, length, padded):
+    experiment = tiny.experiment(root, task)
+    params = jax.jit(TraceRelay(experiment.model).init)(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+    wanted, metrics = gradient_step(experiment.task, experiment, params, 1, padded, length)
+    got, last_metrics = gradient_step(experiment.task, experiment, params, 1, padded, length, most_padding=2)
+    assert last_metrics.loss == pytest.approx(float(metrics.loss), rel=1e-6)
+    chex.assert_trees_all_close(got, wanted, atol=2e-6)
+    assert max(np.abs(leaf).max() for leaf in jax.tree.leaves(got)) > 1e-2
+
+
+@pytest.mark.parametrize("task", tasks.NAMES)
+def test_what_a_task_scores_is_among_the_positions_that_are_read(root, task):
+    experiment = tiny.experiment(root, task, training__lengths=(56, 96), validation__lengths=(56,))
+    made, buckets = experiment.task, length_buckets(experiment.task, experiment.training.lengths)
+    for length in range(56, 97, made.length_step):
+        padded = bucket_of(buckets, made.positions(length))
+        assert padded - made.positions(length) <= most_padding(buckets)
+        if made.scored_last is not None:
+            scored = made.sample(tasks.draw_key(0, 0), 3, length, padded).scored
+            assert not scored[:, : -(made.scored_last + most_padding(buckets))].any()
+    assert most_padding((24,)) == 0
+
+
 def test_slices():
     assert slice_rows(64, 10_000, "gpu") == 64
     assert slice_rows(64, 10_000, "cpu") == 1
@@ -194,7 +219,7 @@ def test_slices():
 
 def test_no_process_is_left_without_a_device():
     devices = [types.SimpleNamespace(process_index=index // 2) for index in range(6)]
-    with pytest.raises(InputError, match=r"batch_size=64: must divide evenly among all 3 processes \(6 devices\)"):
+    with pytest.raises(InputError, match=r"batch_size=64: must divide among all 3 processes, of 6 devices"):
         data_mesh(64, devices)
 
 

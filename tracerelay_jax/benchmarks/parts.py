@@ -1,4 +1,4 @@
-"""What a training update is made of: its matrix products, which are its floor, and its other parts, each run alone."""
+"""What a training update is made of: its matrix products and its other parts, each run alone; and its floor."""
 
 import functools
 from collections.abc import Callable
@@ -27,20 +27,24 @@ def update_parts(experiment: Experiment, batch_size: int, length: int, mesh: Mes
       mesh: of the update.
 
     Returns:
-      `products`: every product of the network with a weight; `attention`: every local attention; `phases`: the transport of
-      all phases; `batch`: drawing the batch.
+      `floor`: every product of the network with a weight at every position; `products`: those that the update makes, which
+      reads the last layer where the task scores it; `attention`: every local attention; `phases`: the transport of all
+      phases; `batch`: drawing the batch.
     """
     config, task = experiment.model, experiment.task
     positions, rows = task.positions(length), batch_size // mesh.size
+    last = min(task.scored_last or positions, positions)
     size = slice_rows(rows, positions, mesh.devices.flat[0].platform)
     sample = jax.jit(task.sample, static_argnums=(1, 3))
     key = draw_key(0, 0)
+    shapes = {"floor": product_shapes(config, positions, positions), "products": product_shapes(config, positions, last)}
+    starts = {
+        **{name: (_products, _products_start(config, size, each)) for name, each in shapes.items()},
+        "attention": (functools.partial(_attention, config), _attention_start(config, size, positions, last)),
+        "phases": (functools.partial(_phases, config), _phases_start(config, size, positions)),
+    }
     return {
-        "products": _repeated(_products, _products_start(config, size * positions), rows // size, mesh),
-        "attention": _repeated(
-            functools.partial(_attention, config), _attention_start(config, size, positions), rows // size, mesh
-        ),
-        "phases": _repeated(functools.partial(_phases, config), _phases_start(config, size, positions), rows // size, mesh),
+        **{name: _repeated(part, start, rows // size, mesh) for name, (part, start) in starts.items()},
         "batch": lambda: sample(key, batch_size, jnp.int32(length), positions),
     }
 
@@ -57,45 +61,60 @@ def _repeated(part: Callable, start, count: int, mesh: Mesh) -> Callable:
     return lambda: compiled(start)
 
 
-def product_shapes(config: TraceRelayConfig) -> list[tuple[int, int]]:
-    """Shapes (out, in) of the weights as the network multiplies by them, q, k and v as one; without its input's."""
+def product_shapes(config: TraceRelayConfig, positions: int, last: int) -> list[tuple[int, int, int]]:
+    """(positions, out, in) of each product with a weight, q, k and v as one, where the `last` positions are read.
+
+    Without the input's, which multiplies by ones and zeros.
+    """
     tree = jax.eval_shape(TraceRelay(config).init, jax.random.key(0), jnp.zeros((1, 1), jnp.int32))["params"]
-    modules = [tree["head"], *(module for index in range(len(config.layers)) for module in tree[f"layer_{index}"].values())]
-    shapes = []
-    for module in modules:
-        weights = [leaf["weight"] if isinstance(leaf, dict) else leaf for leaf in module.values()]
-        weights = [weight.shape for weight in weights if len(weight.shape) == 2]
-        shapes += [(3 * weights[0][0], weights[0][1])] if "query" in module else weights
+    shapes = [(last, *tree["head"]["weight"].shape)]
+    for index, layer in enumerate(config.layers):
+        final = index == len(config.layers) - 1
+        outputs = last if final else positions
+        read = min(outputs + layer.left_window, positions)
+        counts = {"P_phi": read, "left": read, "left_out": outputs, "P_L": outputs, "ffn": outputs}
+        for name, module in tree[f"layer_{index}"].items():
+            shapes += [(counts.get(name, positions), *shape) for shape in _weight_shapes(module)]
     return shapes
 
 
-def _products_start(config: TraceRelayConfig, vectors: int):
+def _weight_shapes(module) -> list[tuple[int, int]]:
+    weights = [leaf["weight"] if isinstance(leaf, dict) else leaf for leaf in module.values()]
+    weights = [weight.shape for weight in weights if len(weight.shape) == 2]
+    return [(3 * weights[0][0], weights[0][1])] if "query" in module else weights
+
+
+def _products_start(config: TraceRelayConfig, rows: int, shapes: list[tuple[int, int, int]]):
     """Weights, and vectors of each of their widths: zeros, which neither grow nor vanish from one time to the next."""
-    weights = [jnp.zeros(shape) for shape in product_shapes(config)]
-    rows = {width: jnp.zeros((vectors, width), config.dtype) for weight in weights for width in weight.shape}
-    return weights, rows, rows
+    weights = [(jnp.zeros((out, width)), jnp.zeros((rows * count, 0))) for count, out, width in shapes]
+    vectors = {
+        (rows * count, width): jnp.zeros((rows * count, width), config.dtype) for count, *both in shapes for width in both
+    }
+    return weights, vectors, vectors
 
 
 def _products(carry):
-    """Every product of the model with a weight; each of the three takes the place of one of its factors."""
+    """Every product with a weight; each of the three takes the place of one of its factors."""
     weights, inputs, gradients = carry
     inputs, gradients, new_weights = dict(inputs), dict(gradients), []
-    for weight in weights:
-        out, width = weight.shape
-        gradient = gradients[out]
-        gradients[out], backward = jax.vjp(product, inputs[width], weight)
-        inputs[width], new_weight = backward(gradient)
-        new_weights.append(new_weight)
+    for weight, marker in weights:
+        (out, width), count = weight.shape, marker.shape[0]
+        gradient = gradients[count, out]
+        gradients[count, out], backward = jax.vjp(product, inputs[count, width], weight)
+        inputs[count, width], new_weight = backward(gradient)
+        new_weights.append((new_weight, marker))
     return new_weights, inputs, gradients
 
 
-def _attention_start(config: TraceRelayConfig, rows: int, positions: int):
-    """Queries, keys and values of the Right and the Left attention of each layer."""
+def _attention_start(config: TraceRelayConfig, rows: int, positions: int, last: int):
+    """Queries, keys and values of the Right and the Left attention of each layer; of the last layer's Left, where read."""
     shapes = []
-    for layer in config.layers:
-        for width, context in ((layer.writer_width, layer.right_window), (layer.reader_width, layer.left_window)):
+    for index, layer in enumerate(config.layers):
+        outputs = last if index == len(config.layers) - 1 else positions
+        attentions = ((layer.writer_width, positions, layer.right_window), (layer.reader_width, outputs, layer.left_window))
+        for width, queries, context in attentions:
             heads = (layer.heads, width // layer.heads)
-            shapes.append([(rows, length, *heads) for length in (positions, positions + context, positions + context)])
+            shapes.append([(rows, length, *heads) for length in (queries, queries + context, queries + context)])
     return jax.tree.map(lambda shape: jnp.zeros(shape), shapes, is_leaf=lambda x: isinstance(x, tuple))
 
 

@@ -54,8 +54,8 @@ def training(cases: Sequence[Case], rounds: int, reporter: Reporter) -> list[dic
       reporter: tells each case as it is measured.
 
     Returns:
-      For each case: seconds of a step, of its parts when run alone, of which `products` is the floor, and of what remains;
-      the ratio of the step to its floor, updates and tokens a second, the rate of the floor in FLOP/s, the bytes that the
+      For each case: seconds of a step, of its floor, of its parts when run alone, and of what remains; the ratio of the step
+      to its floor and to its own products, updates and tokens a second, the rate of the floor in FLOP/s, the bytes that the
       compiled step needs, and its seconds of compilation, cold and from a filled cache.
     """
     rows = []
@@ -69,7 +69,7 @@ def _measure(case: Case, rounds: int) -> dict[str, Any]:
     experiment = case.experiment
     model, optimizer, mesh = TraceRelay(experiment.model), make_optimizer(experiment.training), data_mesh(case.batch_size)
     positions = experiment.task.positions(case.length)
-    step = make_train_step(model, experiment.task, optimizer, case.batch_size, mesh)
+    step = make_train_step(model, experiment.task, optimizer, case.batch_size, mesh, most_padding=0)
     make_state = jax.jit(lambda: init_state(model, optimizer, 0), out_shardings=replicated(mesh))
     state = make_state()
     compiled, compile_seconds = _compile_twice(lambda: compile_train_step(step, state, positions, mesh))
@@ -81,8 +81,8 @@ def _measure(case: Case, rounds: int) -> dict[str, Any]:
         return metrics
 
     seconds = take_turns({"step": update, **update_parts(experiment, case.batch_size, case.length, mesh)}, rounds)
-    step_seconds = seconds.pop("step")
-    weights = sum(math.prod(shape) for shape in product_shapes(experiment.model))
+    step_seconds, floor_seconds = seconds.pop("step"), seconds.pop("floor")
+    products = sum(math.prod(shape) for shape in product_shapes(experiment.model, positions, positions))
     return {
         "series": case.series,
         "task": experiment.task.name,
@@ -90,11 +90,13 @@ def _measure(case: Case, rounds: int) -> dict[str, Any]:
         "batch_size": case.batch_size,
         "positions": positions,
         "step_seconds": step_seconds,
-        "ratio_to_floor": step_seconds / seconds["products"],
+        "floor_seconds": floor_seconds,
+        "ratio_to_floor": step_seconds / floor_seconds,
+        "ratio_to_products": step_seconds / seconds["products"],
         "parts_seconds": {**seconds, "rest": step_seconds - sum(seconds.values())},
         "updates_per_second": 1 / step_seconds,
         "tokens_per_second": case.batch_size * positions / step_seconds,
-        "floor_flops_per_second": 6.0 * case.batch_size * positions * weights / seconds["products"],
+        "floor_flops_per_second": 6.0 * case.batch_size * products / floor_seconds,
         "memory_bytes": memory.temp_size_in_bytes + memory.argument_size_in_bytes,
         "compile_seconds": compile_seconds,
     }
@@ -134,7 +136,7 @@ def _describe(row: dict[str, Any]) -> str:
     parts = ", ".join(f"{name} {seconds * 1e3:.1f}" for name, seconds in row["parts_seconds"].items())
     return (
         f"{row['task']:<13}  widths {widths:<8}  {row['batch_size']:>2} x {row['positions']:<5}  "
-        f"step {row['step_seconds'] * 1e3:7.1f} ms ({parts}), {row['ratio_to_floor']:.2f} of its floor at "
+        f"step {row['step_seconds'] * 1e3:7.1f} ms ({parts}), {row['ratio_to_floor']:.2f} of the floor at "
         f"{row['floor_flops_per_second'] / 1e9:.0f} GFLOP/s  {row['updates_per_second']:5.2f} updates/s  "
         f"{row['tokens_per_second']:8.0f} tokens/s  {row['memory_bytes'] / 2**20:6.0f} MiB  compiled in "
         f"{row['compile_seconds']['cold']:.1f} s, cached {row['compile_seconds']['cached']:.1f} s"

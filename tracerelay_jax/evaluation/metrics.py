@@ -30,9 +30,10 @@ def evaluate(predictor: Predictor, params, task: Task, examples: Examples, detai
     if isinstance(task, MostFreq):
         return _most_freq(predictor, params, task, examples, details)
     batch = examples.batch
-    predictions = predictor.predict(params, batch)
-    correct = predictions.outputs == batch.targets
-    metrics = {"score": float(correct[batch.scored].mean())} | _common(examples, predictions)
+    predictions = predictor.predict(params, batch, task.scored_last)
+    asked = slice(-predictions.outputs.shape[1], None)
+    correct = predictions.outputs == batch.targets[:, asked]
+    metrics = {"score": float(correct[batch.scored[:, asked]].mean())} | _common(examples, predictions)
     if details and isinstance(task, Dyck):
         return metrics | _dyck_slices(task, batch.tokens, correct)
     if details and isinstance(task, EqualRepeats):

@@ -34,11 +34,12 @@ class Predictor:
         self._mesh = data_mesh(batch_size)
         self._compiled = {}
 
-    def predict(self, params, batch: Batch) -> Predictions:
-        """Teacher-forced predictions at every position."""
+    def predict(self, params, batch: Batch, last: int | None = None) -> Predictions:
+        """Teacher-forced predictions at every position, or at the `last`; all that is scored must be there."""
 
         def forward(params, rows: Batch):
-            return _predictions(self._model.apply(params, rows.tokens, rows.valid)[0], rows)
+            logits, _ = self._model.apply(params, rows.tokens, rows.valid, last=last)
+            return _predictions(logits, jax.tree.map(lambda x: x[:, -logits.shape[1] :], rows))
 
         return self._run("evaluation", forward, params, batch)
 
@@ -51,7 +52,7 @@ class Predictor:
         answer = slice(source.stop, None)
 
         def forward(params, rows: Batch):
-            _, cache = self._model.apply(params, rows.tokens[:, source])
+            _, cache = self._model.apply(params, rows.tokens[:, source], last=1)
             answers = jax.tree.map(lambda x: x[:, answer], rows)
             logits, _ = self._model.apply(params, answers.tokens, cache=cache)
             separators = answers.tokens[:, :1]

@@ -20,10 +20,17 @@ class TraceRelayLayer(nn.Module):
     config: LayerConfig
 
     @nn.compact
-    def __call__(self, h_BTH: jax.Array, valid_BT: jax.Array, cache: LayerCache) -> tuple[jax.Array, LayerCache]:
-        """Returns h^l (B, T, H) of h^{l-1} (B, T, H), and the cache after the chunk; valid_BT marks valid inputs."""
+    def __call__(
+        self, h_BTH: jax.Array, valid_BT: jax.Array, cache: LayerCache, last: int | None = None
+    ) -> tuple[jax.Array, LayerCache]:
+        """Returns h^l (B, T, H) of h^{l-1} (B, T, H), and the cache after the chunk; valid_BT marks valid inputs.
+
+        With `last`, h^l at as many of the last positions only: all positions write, and only what these see is read.
+        """
         c = self.config
         phases = PHASE_OPS[c.phase]
+        outputs = min(last or h_BTH.shape[1], h_BTH.shape[1])
+        read = min(outputs + c.left_window, h_BTH.shape[1])  # the positions that Left attention sees for these
 
         delta_BTD, q_BT, right = self._right_writer(h_BTH, valid_BT, cache)  # Eq. (1)
         u = phases.increments(jnp.where(q_BT[..., None], delta_BTD, 0.0))  # Eq. (2)
@@ -37,16 +44,17 @@ class TraceRelayLayer(nn.Module):
         for name, value in (("increment", u), ("phase", theta), ("lineage_valid", v_BT)):
             self.sow("intermediates", name, value)
 
+        tail = {"phase": jax.tree.map(_last, cache.phase, theta), "lineage_valid": _last(cache.lineage_valid, v_BT)}
+        h_BTH, valid_BT, theta, v_BT = jax.tree.map(lambda x: x[:, -read:], (h_BTH, valid_BT, theta, v_BT))
+
         cos_BTD, sin_BTD = phases.cos_sin(theta)  # Eq. (4); zeros until the lineage has received a valid update
         readout = jnp.where(v_BT[..., None], jnp.concatenate([cos_BTD, sin_BTD], axis=-1), 0.0)
         m_BTH = h_BTH + Linear(c, c.hidden, name="P_phi")(readout)
 
-        o_left, left = self._left_reader(m_BTH, valid_BT, cache)  # Eq. (5)
+        o_left, left = self._left_reader(m_BTH, valid_BT, cache, outputs)  # Eq. (5)
 
-        h_tilde_BTH = m_BTH + Linear(c, c.hidden, name="P_L")(o_left)  # Eq. (6)
+        h_tilde_BTH = m_BTH[:, -outputs:] + Linear(c, c.hidden, name="P_L")(o_left)  # Eq. (6)
         out_BTH = h_tilde_BTH + GatedFFN(c, name="ffn")(RMSNorm(c, name="ffn_norm")(h_tilde_BTH))
-
-        tail = {"phase": jax.tree.map(_last, cache.phase, theta), "lineage_valid": _last(cache.lineage_valid, v_BT)}
         return out_BTH, LayerCache(**right, **tail, **left)
 
     def _right_writer(self, h_BTH, valid_BT, cache: LayerCache):
@@ -65,13 +73,13 @@ class TraceRelayLayer(nn.Module):
         delta_BTD = c.alpha * jnp.tanh(increment).astype(jnp.float32)  # Eq. (1)
         return delta_BTD, row["right_valid"][:, :length], {name: x[:, length:] for name, x in row.items()}
 
-    def _left_reader(self, m_BTH, valid_BT, cache: LayerCache):
-        """Left attention's output (B, T, reader width), and what the cache keeps."""
+    def _left_reader(self, m_BTH, valid_BT, cache: LayerCache, outputs: int):
+        """Left attention at the last `outputs` of the positions (B, outputs, reader width), and what the cache keeps."""
         c, length = self.config, m_BTH.shape[1]
         query, key, value = Projections(c, c.reader_width, name="left")(RMSNorm(c, name="left_norm")(m_BTH))
         row = _after_cache(cache, left_key=key, left_value=value, left_valid=valid_BT)
-        context = [x[:, x.shape[1] - c.left_window - length :] for x in row.values()]
-        o_left = local_attention(query, *context, c.left_window, 0, c.position, c.attention)
+        context = [x[:, x.shape[1] - c.left_window - outputs :] for x in row.values()]
+        o_left = local_attention(query[:, -outputs:], *context, c.left_window, 0, c.position, c.attention)
         o_left = Linear(c, c.reader_width, name="left_out")(_merge_heads(o_left))
         return o_left, {name: x[:, length:] for name, x in row.items()}
 

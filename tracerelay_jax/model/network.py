@@ -27,7 +27,7 @@ class TraceRelay(nn.Module):
 
     @nn.compact
     def __call__(
-        self, tokens: jax.Array, valid: jax.Array | None = None, cache: Cache | None = None
+        self, tokens: jax.Array, valid: jax.Array | None = None, cache: Cache | None = None, last: int | None = None
     ) -> tuple[jax.Array, Cache]:
         """Runs the next T positions.
 
@@ -35,16 +35,20 @@ class TraceRelay(nn.Module):
           tokens: (B, T) integers in [0, inputs).
           valid: (B, T) bool, False at padding; all True if None. Padding takes up positions but is never seen.
           cache: the state after the positions before, by default that of a sequence's start.
+          last: gives the logits of as many of the last positions only, all if there are fewer or it is None, and saves the
+            last layer the reading elsewhere; neither these logits nor the cache depend on it.
 
         Returns:
-          logits (B, T, outputs) in float32, meaningless at padding, and the cache after the last position.
+          logits (B, T or last, outputs) in float32, meaningless at padding, and the cache after the last position.
 
         Raises:
-          InputError: for tokens without a row or a position, valid of another shape, and a cache of another configuration,
-            batch size or dtype.
+          InputError: for tokens without a row or a position, valid of another shape, a cache of another configuration,
+            batch size or dtype, and last below 1.
         """
         c = self.config
         check_input(tokens, valid)
+        if last is not None and last < 1:
+            raise InputError(f"last={last}: must be at least 1, or None for all positions")
         valid = jnp.ones(tokens.shape, bool) if valid is None else valid
         if cache is None:
             cache = init_cache(c, tokens.shape[0])
@@ -55,7 +59,8 @@ class TraceRelay(nn.Module):
         h_BTH = Linear(c, c.hidden, name="input")(one_hot)
         new_cache = []
         for index, (layer, layer_cache) in enumerate(zip(c.layers, cache, strict=True)):
-            h_BTH, layer_cache = TraceRelayLayer(layer, name=f"layer_{index}")(h_BTH, valid, layer_cache)
+            positions = last if index == len(cache) - 1 else None  # all are seen by the layer after
+            h_BTH, layer_cache = TraceRelayLayer(layer, name=f"layer_{index}")(h_BTH, valid, layer_cache, positions)
             new_cache.append(layer_cache)
         h_BTH = RMSNorm(c, name="final_norm")(h_BTH)
         logits = Linear(c, c.outputs, bias_init=bias_initializer(c), name="head")(h_BTH.astype(jnp.float32))

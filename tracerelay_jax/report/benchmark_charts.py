@@ -1,6 +1,7 @@
 """Charts of what launch/benchmark.py measured, drawn from its figures alone."""
 
-from itertools import groupby
+from collections.abc import Callable
+from itertools import cycle, groupby
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 _COLOURS = {"reference": "#767676", "windowed": "#0072B2", "pallas": "#D55E00"}
 _PARTS = {"products": "#0072B2", "attention": "#E69F00", "phases": "#009E73", "batch": "#CC79A7", "rest": "#bdbdbd"}
 _LINE = "#0072B2"
+_PEERS = ("#D55E00", "#0072B2", "#009E73", "#767676", "#E69F00", "#CC79A7", "#56B4E9")
 
 
 def training_chart(rows: list[dict[str, Any]]) -> Figure:
@@ -42,7 +44,7 @@ def _updates(axes: Axes, rows: list[dict[str, Any]]) -> None:
         axes.barh(places, milliseconds, 0.6, left=done, color=colour, label=part)
         done = [before + part_ms for before, part_ms in zip(done, milliseconds, strict=True)]
     for place, row, end in zip(places, rows, done, strict=True):
-        axes.text(end, place, f" {row['ratio_to_floor']:.1f}× products\n {row['updates_per_second']:.1f}/s", va="center",
+        axes.text(end, place, f" {row['ratio_to_floor']:.1f}× floor\n {row['updates_per_second']:.1f}/s", va="center",
                   fontsize="small")  # fmt: skip
     axes.set_yticks(places, names, fontsize="small")
     axes.invert_yaxis()
@@ -77,6 +79,47 @@ def _panel(row: dict[str, Any]) -> tuple[int, str]:
     return row["width"], row["pass"]
 
 
+def peers_chart(figures: dict[str, Any]) -> Figure:
+    """TraceRelay and its peers: bars for an update, lines over the length of a prompt and of a context."""
+    figure = Figure(figsize=(11, 6.2), dpi=150, layout="constrained")
+    bars, times, sizes = figure.subplots(2, 3).T
+    colours = dict(zip(figures["peers"], cycle(_PEERS), strict=False))
+    training, prefill, decode = (figures[kind] for kind in ("training", "prefill", "decode"))
+    _peer_bars(bars[0], training, colours, "training, thousand tokens a second", lambda r: r["tokens_per_second"] / 1e3)
+    _peer_bars(bars[1], training, colours, "training, MiB of the compiled update", lambda r: r["memory_bytes"] / 2**20)
+    _peer_lines(times[0], prefill, "length", colours, "prefill, µs a token", lambda r: 1e6 / r["tokens_per_second"])
+    _peer_lines(times[1], prefill, "length", colours, "prefill, MiB of the program", lambda r: r["memory_bytes"] / 2**20)
+    _peer_lines(sizes[0], decode, "context", colours, "decode, µs a token", lambda r: 1e6 / r["tokens_per_second"])
+    _peer_lines(sizes[1], decode, "context", colours, "KiB of state", lambda r: r["state_bytes"] / 2**10)
+    figure.legend(*times[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(colours), frameon=False)
+    return figure
+
+
+def _peer_bars(axes: Axes, cases: list[dict[str, Any]], colours: dict[str, str], quantity: str, value: Callable) -> None:
+    rows = [(case, peer, result) for case in cases for peer, result in case["results"].items() if "seconds" in result]
+    values = [value(result) for _, _, result in rows]
+    axes.barh(range(len(rows)), values, 0.6, color=[colours[peer] for _, peer, _ in rows])
+    for place, number in enumerate(values):
+        axes.text(number, place, f" {number:.3g}", va="center", fontsize="small")
+    names = [f"{peer.replace('_', ' ')}\n{case['batch_size']} × {case['positions']}" for case, peer, _ in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize="small")
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.2 * max(values, default=1))
+    axes.set_xlabel(quantity)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _peer_lines(
+    axes: Axes, cases: list[dict[str, Any]], over: str, colours: dict[str, str], quantity: str, value: Callable
+) -> None:
+    for peer, colour in colours.items():
+        run = [case for case in cases if "seconds" in case["results"][peer]]
+        if run:
+            values = [value(case["results"][peer]) for case in run]
+            _over_length(axes, [case[over] for case in run], values, quantity, colour, label=peer.replace("_", " "))
+    axes.set_yscale("log")
+
+
 def _over_length(axes: Axes, positions, values, quantity: str, color: str = _LINE, **line) -> None:
     axes.plot(positions, values, marker="o", color=color, **line)
     axes.set_xscale("log", base=2)
@@ -85,4 +128,4 @@ def _over_length(axes: Axes, positions, values, quantity: str, color: str = _LIN
     axes.spines[["top", "right"]].set_visible(False)
 
 
-CHARTS = {"train": training_chart, "attention": attention_chart}
+CHARTS = {"train": training_chart, "attention": attention_chart, "peers": peers_chart}

@@ -19,7 +19,7 @@ from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.parallel import data_mesh
 from tracerelay_jax.progress import Bars, MessageReporter, Pace
 from tracerelay_jax.sweep.plan import Run
-from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets
+from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets, most_padding
 from tracerelay_jax.training.loop import describe_validation
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.record import RunRecord
@@ -175,7 +175,8 @@ def map_seeds(experiment: Experiment, devices: Sequence[jax.Device], buckets: Se
     """
     model, optimizer = TraceRelay(experiment.model), make_optimizer(experiment.training)
     one_device = data_mesh(experiment.training.batch_size, devices[:1])
-    step = make_train_step(model, experiment.task, optimizer, experiment.training.batch_size, one_device)
+    rows, padding = experiment.training.batch_size, most_padding(buckets)
+    step = make_train_step(model, experiment.task, optimizer, rows, one_device, padding)
     branches = [jax.vmap(functools.partial(step, padded=bucket)) for bucket in buckets]
 
     def on_device(states, seeds, lengths, active, bucket):

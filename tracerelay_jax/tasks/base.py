@@ -33,6 +33,7 @@ class Task(Protocol):
     outputs: int  # classes of a target
     length_step: int  # source lengths are multiples of this
     answer_limit: int  # outputs of the longest answer
+    scored_last: int | None  # as many of a sequence's last positions may be scored; None for all
     stop: tuple[int, ...]  # outputs that end an answer
 
     def positions(self, length: int) -> int:

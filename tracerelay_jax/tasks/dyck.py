@@ -32,6 +32,7 @@ class Dyck:
     name: ClassVar[str] = "dyck"
     length_step: ClassVar[int] = 2
     stop: ClassVar[tuple[int, ...]] = ()
+    scored_last: ClassVar[int | None] = None
 
     def __post_init__(self):
         for name in ("types", "depth"):

@@ -25,6 +25,7 @@ class EqualRepeats:
     outputs: ClassVar[int] = 3
     length_step: ClassVar[int] = 1
     answer_limit: ClassVar[int] = 1
+    scored_last: ClassVar[int | None] = 1
     stop: ClassVar[tuple[int, ...]] = ()
 
     def positions(self, length: int) -> int:

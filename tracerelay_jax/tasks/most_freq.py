@@ -66,6 +66,11 @@ class MostFreq:
         """Every symbol, and EOS."""
         return self.symbols + 1
 
+    @property
+    def scored_last(self) -> int:
+        """SEP, and the symbols that are fed back."""
+        return self.answer_limit
+
     def prompt(self, source) -> list[int]:
         """See `Task.prompt`: the source, of any counts, and SEP."""
         require_symbols(source, self.symbols)

@@ -1,6 +1,7 @@
 """The length of each batch, and the few padded lengths that batches are compiled for."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,11 @@ def length_buckets(task: Task, lengths: tuple[int, int]) -> tuple[int, ...]:
 def bucket_of(buckets: tuple[int, ...], positions: int) -> int:
     """The smallest bucket that holds `positions`."""
     return next(bucket for bucket in buckets if bucket >= positions)
+
+
+def most_padding(buckets: tuple[int, ...]) -> int:
+    """The most positions that a batch is padded by, that is by one less than from bucket to bucket."""
+    return max((longer - shorter - 1 for shorter, longer in itertools.pairwise(buckets)), default=0)
 
 
 def batch_lengths(task: Task, lengths: tuple[int, int], seed: int, start: int, count: int) -> np.ndarray:

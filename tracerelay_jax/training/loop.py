@@ -14,7 +14,7 @@ from tracerelay_jax.parallel import data_mesh, replicated
 from tracerelay_jax.progress import Pace, Reporter
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.checkpoints import Checkpoints
-from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets
+from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets, most_padding
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.record import EventHook, RunRecord
 from tracerelay_jax.training.step import TrainState, compile_train_step, init_state, make_train_step
@@ -98,8 +98,8 @@ class Trainer:
     def _compiled_step(self, state: TrainState, padded: int):
         """The step for one padded length, compiled once."""
         if padded not in self._steps:
-            batch_size = self._experiment.training.batch_size
-            step = make_train_step(self._model, self._experiment.task, self._optimizer, batch_size, self._mesh)
+            task, rows, padding = self._experiment.task, self._experiment.training.batch_size, most_padding(self._buckets)
+            step = make_train_step(self._model, task, self._optimizer, rows, self._mesh, padding)
             with self._reporter.compiling(f"training step, {padded} positions"):
                 self._steps[padded] = compile_train_step(step, state, padded, self._mesh)
         return self._steps[padded]

@@ -35,11 +35,11 @@ class StepMetrics(NamedTuple):
     gradient_norm: jax.Array
 
 
-def loss_sum(model: TraceRelay, params: optax.Params, batch: Batch) -> jax.Array:
-    """Cross-entropy summed over the scored positions of the batch."""
-    logits, _ = model.apply(params, batch.tokens, batch.valid)
-    losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch.targets)
-    return jnp.sum(losses, where=batch.scored)
+def loss_sum(model: TraceRelay, params: optax.Params, batch: Batch, last: int | None = None) -> jax.Array:
+    """Cross-entropy summed over the scored positions of the batch, all of which are among the `last`, if given."""
+    logits, _ = model.apply(params, batch.tokens, batch.valid, last=last)
+    targets, scored = (x[:, -logits.shape[1] :] for x in (batch.targets, batch.scored))
+    return jnp.sum(optax.softmax_cross_entropy_with_integer_labels(logits, targets), where=scored)
 
 
 def init_state(model: TraceRelay, optimizer: optax.GradientTransformation, seed: int | jax.Array) -> TrainState:
@@ -49,13 +49,24 @@ def init_state(model: TraceRelay, optimizer: optax.GradientTransformation, seed:
 
 
 def make_train_step(
-    model: TraceRelay, task: Task, optimizer: optax.GradientTransformation, batch_size: int, mesh: Mesh
+    model: TraceRelay,
+    task: Task,
+    optimizer: optax.GradientTransformation,
+    batch_size: int,
+    mesh: Mesh,
+    most_padding: int | None = None,
 ) -> Callable[[TrainState, jax.Array, jax.Array, int], tuple[TrainState, StepMetrics]]:
     """Returns `step(state, seed, length, padded) -> (state, metrics)`, to be jitted with `padded` static.
 
-    The batch is a function of (seed, step) alone: neither the model nor the devices change it.
+    The batch is a function of (seed, step) alone: neither the model nor the devices change it. With `most_padding`, the most
+    by which `padded` exceeds the positions of any `length`, the last layer is read only where the task scores it.
     """
-    gradient_sum = sum_over_rows(lambda params, rows: jax.value_and_grad(loss_sum, 1)(model, params, rows), mesh)
+    last = None if most_padding is None or task.scored_last is None else task.scored_last + most_padding
+
+    def loss_and_gradient(params, rows):
+        return jax.value_and_grad(loss_sum, 1)(model, params, rows, last)
+
+    gradient_sum = sum_over_rows(loss_and_gradient, mesh)
 
     def step(state: TrainState, seed: jax.Array, length: jax.Array, padded: int):
         batch = task.sample(draw_key(seed, state.step), batch_size, length, padded)
