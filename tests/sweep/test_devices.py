@@ -34,27 +34,22 @@ def train(made, devices):
     return trainer
 
 
-def alone(root, path, **overrides):
-    made = runs(root, path, **overrides)
-    for run in made:
+def test_mapped_seeds_equal_runs_alone_but_for_rounding(root, tmp_path):
+    alone = runs(root, tmp_path / "alone")
+    for run in alone:
         Trainer(run.experiment, run.folder, Reporter(io.StringIO())).run()
-    return made
-
-
-# One, two and all seeds to a device.
-@pytest.mark.parametrize(("seeds", "devices"), [(SEEDS[:2], 2), (SEEDS, 2), (SEEDS, 1)])
-def test_mapped_seeds_equal_runs_alone_but_for_rounding(root, tmp_path, seeds, devices):
-    wanted, mapped = alone(root, tmp_path / "alone", seeds=seeds), runs(root, tmp_path / "mapped", seeds=seeds)
-    train(mapped, devices)
-    for run, other in zip(mapped, wanted, strict=True):
-        got, expected = metrics_of(run.folder), metrics_of(other.folder)
-        assert [event["update"] for event in got] == [event["update"] for event in expected]
-        losses = [[event.get("loss", event.get("cross_entropy")) for event in events] for events in (got, expected)]
-        np.testing.assert_allclose(*losses, rtol=1e-5)
-        # The seeds themselves are a hundred times further apart.
-        for a, b in zip(jax.tree.leaves(load_best(run.folder)), jax.tree.leaves(load_best(other.folder)), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-4)
-    first, second = (np.asarray(jax.tree.leaves(load_best(run.folder)[1])[-1]) for run in mapped[:2])
+    for seeds, devices in ((2, 2), (3, 2), (3, 1)):  # one, two and all seeds to a device
+        mapped = runs(root, tmp_path / f"{seeds} on {devices}", seeds=SEEDS[:seeds])
+        train(mapped, devices)
+        for run, other in zip(mapped, alone[:seeds], strict=True):
+            got, expected = metrics_of(run.folder), metrics_of(other.folder)
+            assert [event["update"] for event in got] == [event["update"] for event in expected]
+            losses = [[event.get("loss", event.get("cross_entropy")) for event in events] for events in (got, expected)]
+            np.testing.assert_allclose(*losses, rtol=1e-5)
+            # The seeds themselves are a hundred times further apart.
+            for a, b in zip(jax.tree.leaves(load_best(run.folder)), jax.tree.leaves(load_best(other.folder)), strict=True):
+                np.testing.assert_allclose(a, b, atol=1e-4)
+    first, second = (np.asarray(jax.tree.leaves(load_best(run.folder)[1])[-1]) for run in alone[:2])
     assert np.abs(first - second).max() > 1e-2
 
 
