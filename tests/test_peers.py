@@ -23,6 +23,11 @@ from tracerelay_jax.report.benchmark_charts import peers_chart
 
 CONFIG = TraceRelayConfig(inputs=8, outputs=6)
 PACKAGES = {"griffin": "recurrentgemma", "mamba2": "mamba2_jax"}
+# Half of these tests need the extra, and the others matter only with it; they compile for minutes.
+pytestmark = pytest.mark.skipif(
+    not (os.environ.get("REQUIRE_PEERS") or all(map(importlib.util.find_spec, PACKAGES.values()))),
+    reason="needs the extra `peers`",
+)
 LIMITS = turns.Limits(rounds=2, seconds=30.0, memory_bytes=2**30)
 
 
