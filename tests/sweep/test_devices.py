@@ -38,7 +38,7 @@ def test_mapped_seeds_equal_runs_alone_but_for_rounding(root, tmp_path):
     alone = runs(root, tmp_path / "alone")
     for run in alone:
         Trainer(run.experiment, run.folder, Reporter(io.StringIO())).run()
-    for seeds, devices in ((2, 2), (3, 2), (3, 1)):  # one, two and all seeds to a device
+    for seeds, devices in ((2, 2), (3, 1)):  # one and all seeds to a device; the next test has two to one
         mapped = runs(root, tmp_path / f"{seeds} on {devices}", seeds=SEEDS[:seeds])
         train(mapped, devices)
         for run, other in zip(mapped, alone[:seeds], strict=True):

@@ -204,8 +204,8 @@ def test_what_a_task_scores_is_among_the_positions_that_are_read(root, task):
     for length in range(56, 97, made.length_step):
         padded = bucket_of(buckets, made.positions(length))
         assert padded - made.positions(length) <= most_padding(buckets)
-        if made.scored_last is not None:
-            scored = made.sample(tasks.draw_key(0, 0), 3, length, padded).scored
+        if made.scored_last is not None and length in (56, 57, 95, 96):
+            scored = jax.jit(made.sample, static_argnums=(1, 3))(tasks.draw_key(0, 0), 3, jnp.int32(length), padded).scored
             assert not scored[:, : -(made.scored_last + most_padding(buckets))].any()
     assert most_padding((24,)) == 0
 
