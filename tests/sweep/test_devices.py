@@ -94,8 +94,10 @@ def test_a_finished_run_keeps_its_place_and_is_not_touched(root, tmp_path):
     made = runs(root, tmp_path)
     result = {"name": "done", "lengths": {}}
     made[0].folder.write_result(result)
-    before = sorted(path.name for path in made[0].folder.path.iterdir())
+    made[0].folder.append_metrics({"event": "train", "update": 2})
+    made[0].folder.checkpoints.rmdir()  # as where the results alone are kept
+    before = {path.name: path.read_bytes() for path in made[0].folder.path.iterdir()}
     train(made, 1)
-    assert sorted(path.name for path in made[0].folder.path.iterdir()) == before
+    assert {path.name: path.read_bytes() for path in made[0].folder.path.iterdir()} == before
     assert without_times(RunFolder(made[0].folder.path).read_result())["name"] == "done"
     assert all((run.folder.path / "metrics.jsonl").exists() for run in made[1:])

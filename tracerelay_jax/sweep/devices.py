@@ -8,7 +8,7 @@ not. So an interrupted sweep goes on to the same bits. A run alone differs from 
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -39,32 +39,37 @@ class SeedTrainer:
         # Runs by place, (devices, seeds of a device); where seeds are missing the last one stands again, unused.
         places = np.minimum(np.arange(len(self._devices) * self._a_device), len(runs) - 1)
         self._places = places.reshape(len(self._devices), self._a_device)
+        self._place_of = {run.experiment.name: divmod(index, self._a_device) for index, run in enumerate(runs)}
         self._buckets = length_buckets(self._experiment.task, self._experiment.training.lengths)
         self._reporter = MessageReporter(functools.partial(bars.receive, "sweep"))
-        self._validator = Validator(self._experiment, self._reporter)
         self._pace = Pace()
-        self._done = {run.experiment.name for run in runs if run.done}
+        self._validator = Validator(self._experiment, self._reporter, self._pace)
         self.failures: dict[str, str] = {}
 
     def run(self) -> None:
         """Trains and evaluates all; `failures` then says of each run that failed what went wrong."""
         with contextlib.ExitStack() as stack:
-            records = []
+            records = {}
             for run in self._runs:
-                stack.enter_context(run.folder.locked())
-                records.append(RunRecord(run.experiment, run.folder))
-                stack.callback(records[-1].close)
-            states = self._start(records)
-            step = self._compile(states)
-            while training := self._training(records):
+                if not run.done:
+                    stack.enter_context(run.folder.locked())
+                    records[run.experiment.name] = record = RunRecord(run.experiment, run.folder)
+                    stack.callback(record.close)
+            states, step = self._start(records), None
+            while training := self._training(records.values()):
+                step = step or self._compile(states)
                 states = self._train_and_validate(step, states, training)
-            for run, record in zip(self._runs, records, strict=True):
-                self._evaluate(run, record)
+            for record in self._sound(records.values()):
+                self._evaluate(record)
 
-    def _start(self, records: Sequence[RunRecord]) -> TrainState:
+    def _start(self, records: Mapping[str, RunRecord]) -> TrainState:
+        """The states by place; of finished runs, which nobody will look at, the first ones."""
         model, optimizer = TraceRelay(self._experiment.model), make_optimizer(self._experiment.training)
         make_state = jax.jit(functools.partial(init_state, model, optimizer))
-        each = [jax.device_get(record.restore(make_state(np.uint32(record.experiment.seed)))) for record in records]
+        each = []
+        for run in self._runs:
+            state, record = make_state(np.uint32(run.experiment.seed)), records.get(run.experiment.name)
+            each.append(jax.device_get(record.restore(state) if record else state))
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
         return jax.tree.map(lambda leaf: leaf[self._places], stacked)
 
@@ -76,17 +81,19 @@ class SeedTrainer:
         with self._reporter.compiling(f"training step of {count}, up to {self._buckets[-1]} positions"):
             return mapped.lower(*examples).compile()
 
-    def _training(self, records: Sequence[RunRecord]) -> list[RunRecord]:
+    def _sound(self, records: Iterable[RunRecord]) -> list[RunRecord]:
+        return [record for record in records if record.experiment.name not in self.failures]
+
+    def _training(self, records: Iterable[RunRecord]) -> list[RunRecord]:
         """Those that train now: the furthest behind, until the others are caught up with."""
-        over = self._done | self.failures.keys()
-        left = [record for record in records if not record.stop_reason and record.experiment.name not in over]
+        left = [record for record in self._sound(records) if not record.stop_reason]
         return [record for record in left if record.progress.updates == min(one.progress.updates for one in left)]
 
     def _train_and_validate(self, step: Callable, states: TrainState, training: list[RunRecord]) -> TrainState:
         begin = time.perf_counter()
         states = self._train(step, states, training)
         host = jax.device_get(states)
-        for record in training:
+        for record in self._sound(training):
             with self._failing_alone(record):
                 self._validate(self._own(host, record), record, begin)
         return states
@@ -107,8 +114,8 @@ class SeedTrainer:
             states, metrics = step(states, seeds[self._places], now, active, self._bucket_indices(now))
             metrics = jax.device_get(metrics)
             self._pace.step(time.perf_counter() - begin)
-            for record in training:
-                self._record(record, experiment.task.positions(int(now[self._place(record)])), metrics)
+            for record in self._sound(training):
+                self._record(record, int(now[self._place_of[record.experiment.name]]), metrics)
         return states
 
     def _bucket_indices(self, lengths: np.ndarray) -> np.ndarray:
@@ -116,31 +123,23 @@ class SeedTrainer:
         positions = [self._experiment.task.positions(int(longest)) for longest in lengths.max(axis=1)]
         return np.array([self._buckets.index(bucket_of(self._buckets, count)) for count in positions], np.int32)
 
-    def _record(self, record: RunRecord, positions: int, metrics: StepMetrics) -> None:
+    def _record(self, record: RunRecord, length: int, metrics: StepMetrics) -> None:
         name, total = record.experiment.name, record.experiment.training.updates
-        if name in self.failures:
-            return
         own = self._own(metrics, record)
         with self._failing_alone(record):
-            record.updated(positions, own, self._pace.updates_per_second)
+            record.updated(record.experiment.task.positions(length), own, self._pace.updates_per_second)
         note = f"loss {own.loss:.4f}  {self._pace.updates_per_second:.1f} updates/s"
         self._bars.receive(name, {"done": record.progress.updates, "total": total, "note": note})
 
     def _validate(self, state: TrainState, record: RunRecord, begin: float) -> None:
-        if record.experiment.name in self.failures:
-            return
-        before, compiled_before = time.perf_counter(), self._reporter.compile_seconds
         validation = self._validator.validate(state.params, record.progress.updates)
-        compiling = self._reporter.compile_seconds - compiled_before
-        self._pace.validation(time.perf_counter() - before - compiling)
         record.validated(state, validation, time.perf_counter() - begin)
         self._bars.receive(record.experiment.name, {"line": describe_validation(record, self._pace)})
 
-    def _evaluate(self, run: Run, record: RunRecord) -> None:
-        name = run.experiment.name
-        if name not in self._done | self.failures.keys():
-            send = functools.partial(self._bars.receive, name)
-            evaluate_best(run.experiment, run.folder, record.progress, MessageReporter(send))
+    def _evaluate(self, record: RunRecord) -> None:
+        name = record.experiment.name
+        send = functools.partial(self._bars.receive, name)
+        evaluate_best(record.experiment, record.folder, record.progress, MessageReporter(send))
         self._bars.remove(name)
 
     @contextlib.contextmanager
@@ -150,14 +149,11 @@ class SeedTrainer:
             yield
         except FloatingPointError as error:
             self.failures[record.experiment.name] = str(error)
+            self._bars.remove(record.experiment.name)
 
     def _own(self, tree, record: RunRecord):
-        place = self._place(record)
+        place = self._place_of[record.experiment.name]
         return jax.tree.map(lambda leaf: np.asarray(leaf[place]), tree)
-
-    def _place(self, record: RunRecord) -> tuple[int, int]:
-        index = next(i for i, run in enumerate(self._runs) if run.experiment.name == record.experiment.name)
-        return divmod(index, self._a_device)
 
 
 def map_seeds(experiment: Experiment, devices: Sequence[jax.Device], buckets: Sequence[int]) -> Callable:

@@ -43,8 +43,8 @@ class Trainer:
         self._mesh = data_mesh(experiment.training.batch_size, devices)
         self._buckets = length_buckets(experiment.task, experiment.training.lengths)
         self._steps = {}  # compiled, by padded length
-        self._validator = Validator(experiment, reporter)
         self._pace = Pace()
+        self._validator = Validator(experiment, reporter, self._pace)
 
     def run(self) -> Progress:
         """Trains until the stop rule or the cap, and returns what the run has become."""
@@ -72,10 +72,7 @@ class Trainer:
         begin = time.perf_counter()
         state = self._train(state, record)
         self._reporter.update(record.progress.updates, "validating")
-        before, compiled_before = time.perf_counter(), self._reporter.compile_seconds
         validation = self._validator.validate(jax.device_get(state.params), record.progress.updates)
-        compiling = self._reporter.compile_seconds - compiled_before
-        self._pace.validation(time.perf_counter() - before - compiling)
         record.validated(state, validation, time.perf_counter() - begin)
         self._reporter.line(describe_validation(record, self._pace))
         return state

@@ -18,19 +18,20 @@ class RunRecord:
 
     Attributes:
       experiment: the run's configuration.
+      folder: where it is written down.
       progress: what the run has become.
     """
 
     def __init__(self, experiment: Experiment, folder: RunFolder, on_event: EventHook | None = None):
-        self.experiment, self.progress = experiment, Progress()
-        self._folder, self._on_event = folder, on_event or (lambda event: None)
+        self.experiment, self.folder, self.progress = experiment, folder, Progress()
+        self._on_event = on_event or (lambda event: None)
         self._checkpoints = Checkpoints(folder.checkpoints)
         self._pending: list[StepMetrics] = []
 
     def restore(self, state: TrainState) -> TrainState:
         """The state of the latest checkpoint, placed like `state`, which is the first one and returned if there is none."""
         state, self.progress = self._checkpoints.restore_latest(state) or (state, Progress())
-        self._folder.drop_metrics_after(self.progress.updates)
+        self.folder.drop_metrics_after(self.progress.updates)
         return state
 
     @property
@@ -90,7 +91,7 @@ class RunRecord:
                     "updates_per_second": round(updates_per_second, 2)})  # fmt: skip
 
     def _emit(self, event: dict[str, Any]) -> None:
-        self._folder.append_metrics(event)
+        self.folder.append_metrics(event)
         self._on_event(event)
 
 
