@@ -149,10 +149,7 @@ def _config_file(task: str) -> pathlib.Path:
 
 
 def _numbers(flag: str, texts: list[str]) -> list[int]:
-    for text in texts or [""]:
-        if not text.isdigit() or int(text) == 0:
-            raise InputError(f"{flag}={text!r}: must be positive whole numbers, separated by commas")
-    return [int(text) for text in texts]
+    return cli.whole_numbers(flag, texts or [""], "positive whole numbers", least=1)
 
 
 _COMMANDS = {

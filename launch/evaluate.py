@@ -11,7 +11,6 @@ import json
 from absl import flags
 
 from tracerelay_jax import cli
-from tracerelay_jax.errors import InputError
 from tracerelay_jax.evaluation.final import evaluate_lengths
 from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.progress import Reporter
@@ -41,11 +40,10 @@ def main(_):
 def _lengths(experiment) -> list[int]:
     if _LENGTHS.value is None:
         return list(experiment.evaluation.id_lengths + experiment.evaluation.ood_lengths)
-    for text in _LENGTHS.value:
-        if not text.isdigit():
-            raise InputError(f"lengths={text!r}: must be whole numbers, separated by commas")
-        experiment.task.check_length(int(text), "lengths")
-    return [int(text) for text in _LENGTHS.value]
+    lengths = cli.whole_numbers("lengths", _LENGTHS.value)
+    for length in lengths:
+        experiment.task.check_length(length, "lengths")
+    return lengths
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ flags.mark_flag_as_required("config")
 
 def main(_):
     """Runs the program."""
-    configs = configs_of(_CONFIG.value.to_dict(), _numbers(_SEEDS.value))
+    configs = configs_of(_CONFIG.value.to_dict(), cli.whole_numbers("seeds", _SEEDS.value))
     runs = plan(configs, pathlib.Path(_WORKDIR.value))
     share = _parse_share(_SHARE.value)
     if _JOIN(accelerators=False):
@@ -52,13 +52,6 @@ def _parse_share(text):
     if not (part.isdigit() and parts.isdigit() and int(part) < int(parts)):
         raise InputError(f"share={text!r}: must be a part and the number of parts, from 0/4 to 3/4")
     return int(part), int(parts)
-
-
-def _numbers(texts):
-    for text in texts:
-        if not text.isdigit():
-            raise InputError(f"seeds={text!r}: must be whole numbers, separated by commas")
-    return [int(text) for text in texts]
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def optimized():
     jax.config.update("jax_disable_most_optimizations", True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def root():
     """The root of the repository, found from this file and not from the working directory."""
     return pathlib.Path(__file__).resolve().parent.parent

@@ -85,6 +85,18 @@ def define_distributed() -> Callable[..., bool]:
     return join
 
 
+def whole_numbers(flag: str, texts: Sequence[str], allowed: str = "whole numbers", least: int = 0) -> list[int]:
+    """The numbers of a flag that is a list.
+
+    Raises:
+      InputError: unless all are whole numbers of at least `least`, which is what `allowed` says.
+    """
+    for text in texts:
+        if not text.isdigit() or int(text) < least:
+            raise InputError(f"{flag}={text!r}: must be {allowed}, separated by commas")
+    return [int(text) for text in texts]
+
+
 def output_file(name: str | None, suffix: str) -> pathlib.Path | None:
     """The file that a flag asks for, if any.
 

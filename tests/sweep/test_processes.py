@@ -1,7 +1,6 @@
 """Whole programs on the loopback address and in processes of their own, against runs alone: the same bits in every case."""
 
 import os
-import pathlib
 import signal
 import socket
 import subprocess
@@ -42,9 +41,8 @@ def outcome(path):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
+def alone(root, tmp_path_factory):
     """The first seed, trained by launch/train.py on two devices of one process."""
-    root = pathlib.Path(__file__).resolve().parents[2]
     path = tmp_path_factory.mktemp("alone") / NAMES[0]
     finish(start(root, "train.py", f"--workdir={path}"))
     return outcome(path)

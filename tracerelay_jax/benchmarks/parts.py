@@ -39,7 +39,10 @@ def update_parts(experiment: Experiment, batch_size: int, length: int, mesh: Mes
     key = draw_key(0, 0)
     shapes = {"floor": product_shapes(config, positions, positions), "products": product_shapes(config, positions, last)}
     starts = {
-        **{name: (_products, _products_start(config, size, each)) for name, each in shapes.items()},
+        **{
+            name: (functools.partial(_products, size, each), _products_start(config, size, each))
+            for name, each in shapes.items()
+        },
         "attention": (functools.partial(_attention, config), _attention_start(config, size, positions, last)),
         "phases": (functools.partial(_phases, config), _phases_start(config, size, positions)),
     }
@@ -86,23 +89,23 @@ def _weight_shapes(module) -> list[tuple[int, int]]:
 
 def _products_start(config: TraceRelayConfig, rows: int, shapes: list[tuple[int, int, int]]):
     """Weights, and vectors of each of their widths: zeros, which neither grow nor vanish from one time to the next."""
-    weights = [(jnp.zeros((out, width)), jnp.zeros((rows * count, 0))) for count, out, width in shapes]
+    weights = [jnp.zeros((out, width)) for _, out, width in shapes]
     vectors = {
         (rows * count, width): jnp.zeros((rows * count, width), config.dtype) for count, *both in shapes for width in both
     }
     return weights, vectors, vectors
 
 
-def _products(carry):
+def _products(rows: int, shapes: list[tuple[int, int, int]], carry):
     """Every product with a weight; each of the three takes the place of one of its factors."""
     weights, inputs, gradients = carry
     inputs, gradients, new_weights = dict(inputs), dict(gradients), []
-    for weight, marker in weights:
-        (out, width), count = weight.shape, marker.shape[0]
+    for weight, (positions, out, width) in zip(weights, shapes, strict=True):
+        count = rows * positions
         gradient = gradients[count, out]
         gradients[count, out], backward = jax.vjp(product, inputs[count, width], weight)
         inputs[count, width], new_weight = backward(gradient)
-        new_weights.append((new_weight, marker))
+        new_weights.append(new_weight)
     return new_weights, inputs, gradients
 
 

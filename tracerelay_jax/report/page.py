@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from collections.abc import Iterable, Mapping
 
 import matplotlib
 
@@ -41,16 +42,20 @@ def write_report(results: str | os.PathLike) -> list[str]:
         if isinstance(part, Table):
             files[f"{part.name}.csv"] = to_csv(part)
     folder = pathlib.Path(results) / "report"
-    folder.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    for part in (part for parts in sections.values() for part in parts):
-        if isinstance(part, Picture):
-            save(part, folder)
+    write_files(folder, files, [part for parts in sections.values() for part in parts if isinstance(part, Picture)])
     return [*_summary(study, paper), f"written to {folder / 'README.md'}"]
 
 
-def save(picture: Picture, folder: pathlib.Path) -> None:
+def write_files(folder: pathlib.Path, files: Mapping[str, str], pictures: Iterable[Picture]) -> None:
+    """Writes texts by the names of their files, and each picture as PNG and SVG; makes the folder."""
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for picture in pictures:
+        _save(picture, folder)
+
+
+def _save(picture: Picture, folder: pathlib.Path) -> None:
     """Saves PNG and SVG, the same bytes on every run: without dates, and with names that do not change."""
     picture.figure.savefig(folder / f"{picture.name}.png", metadata={"Software": None})
     picture.figure.set_layout_engine("none")  # panels stay where they are; laying out anew takes seconds

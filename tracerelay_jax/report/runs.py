@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
 from tracerelay_jax.errors import InputError
@@ -120,19 +120,28 @@ def read_study(results: str | os.PathLike, paper: Paper) -> Study:
     paths = sorted(path for path in folder.iterdir() if is_visible_folder(path)) if folder.is_dir() else []
     if not paths:
         raise InputError(f"results={results}: must hold the folders of runs in {folder}")
-    runs, unfinished = [], []
-    for path in paths:
-        run = _read_run(path, paper)
-        if run is None:
-            unfinished.append(path.name)
-        else:
-            runs.append(run)
-    if not runs:
+    study = read_runs({path: lambda experiment, path=path: _setting(path, experiment, paper) for path in paths}, paper)
+    if not study.runs:
         raise InputError(f"results={results}: no run in {folder} is finished")
-    runs.sort(key=lambda run: (paper.settings.index(run.setting), run.seed))
+    runs = sorted(study.runs, key=lambda run: (paper.settings.index(run.setting), run.seed))
     for run in runs:
         _check_agreement(run, next(other for other in runs if other.setting.task == run.setting.task))
-    return Study(tuple(runs), tuple(unfinished))
+    return study._replace(runs=tuple(runs))
+
+
+def read_runs(paths: Mapping[pathlib.Path, Callable[[Experiment], Setting]], paper: Paper) -> Study:
+    """Reads runs, in their order.
+
+    Args:
+      paths: the folder of each, and what checks its configuration and tells its cell.
+      paper: its numbers.
+
+    Raises:
+      InputError: naming the run, if it is damaged or its configuration is refused.
+    """
+    found = {path: _read_run(path, setting_of, paper) for path, setting_of in paths.items()}
+    finished = tuple(run for run in found.values() if run is not None)
+    return Study(finished, tuple(path.name for path, run in found.items() if run is None))
 
 
 def is_visible_folder(path: pathlib.Path) -> bool:
@@ -140,13 +149,13 @@ def is_visible_folder(path: pathlib.Path) -> bool:
     return path.is_dir() and not path.name.startswith(".")
 
 
-def _read_run(path: pathlib.Path, paper: Paper) -> Run | None:
+def _read_run(path: pathlib.Path, setting_of: Callable[[Experiment], Setting], paper: Paper) -> Run | None:
     """None if it is not finished."""
     folder = RunFolder(path)
-    with naming(path, "config.json"):
+    with _naming(path, "config.json"):
         experiment = make_experiment(folder.read_config())
-        setting = _setting(path, experiment, paper)
-    with naming(path, "result.json"):
+        setting = setting_of(experiment)
+    with _naming(path, "result.json"):
         result = folder.read_result()
         if result is None:
             return None
@@ -155,7 +164,7 @@ def _read_run(path: pathlib.Path, paper: Paper) -> Run | None:
 
 
 @contextlib.contextmanager
-def naming(path: pathlib.Path, file: str) -> Iterator[None]:
+def _naming(path: pathlib.Path, file: str) -> Iterator[None]:
     """Makes whatever is wrong with a run's file an InputError that names the run."""
     try:
         yield
@@ -184,21 +193,26 @@ def _setting(path: pathlib.Path, experiment: Experiment, paper: Paper) -> Settin
 
 def _check_agreement(run: Run, other: Run) -> None:
     """Runs of a task share their configuration and their final examples."""
-    ours, theirs = (flat(dataclasses.asdict(each.experiment)) for each in (run, other))
-    for field, value in ours.items():
-        if field not in _MAY_DIFFER and value != theirs.get(field):
-            raise InputError(
-                f"run {run.name}: config.{field} is {value!r}, but {theirs.get(field)!r} in {other.name}; the runs of a "
-                "task share their configuration"
-            )
+    for field, ours, theirs in differences(run.experiment, other.experiment, _MAY_DIFFER):
+        raise InputError(
+            f"run {run.name}: config.{field} is {ours!r}, but {theirs!r} in {other.name}; the runs of a task share their "
+            "configuration"
+        )
     for length, metrics in run.result["lengths"].items():
         if metrics["fingerprint"] != other.result["lengths"][length]["fingerprint"]:
             raise InputError(f"run {run.name}: its examples of length {length} are not those of {other.name}")
 
 
-def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested fields by their dotted names."""
+def differences(one: Experiment, other: Experiment, may_differ: Set[str]) -> Iterator[tuple[str, Any, Any]]:
+    """Yields (dotted name, value, the other's value) of each field that differs, but for those that may."""
+    ours, theirs = (_flat(dataclasses.asdict(each)) for each in (one, other))
+    for field, value in ours.items():
+        if field not in may_differ and value != theirs.get(field):
+            yield field, value, theirs.get(field)
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     fields = {}
     for name, value in values.items():
-        fields |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        fields |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return fields

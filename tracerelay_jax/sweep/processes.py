@@ -36,9 +36,9 @@ class _Worker:
         for line in self._process.stdout:
             messages.put((self, json.loads(line)))
         drain.join()
-        self.failure = errors[-1].strip() if self._process.wait() and errors else None
-        if self._process.returncode and not errors:
-            self.failure = f"ended by signal or status {self._process.returncode}"
+        status = self._process.wait()
+        reason = errors[-1].strip() if errors else f"ended by signal or status {status}"
+        self.failure = reason if status else None
         messages.put((self, None))
 
     def stop(self) -> None:

@@ -16,13 +16,10 @@ _FEW = 100  # closing brackets; rarer slices get a star
 def figure3(study: Study, paper: Paper) -> style.Picture:
     """By length; and at the longest by distance and by depth."""
     figure, (panels,) = style.new_figure(1, 3, 12, 4.4, sharey=True)
-    widths = style.looks(paper.widths)
-    for dc, look in widths.items():
-        setting = Setting("dyck", dc, True)
-        style.over_lengths(panels[0], study, paper, setting, look, style.width_name(study, paper, setting))
+    style.widths_over_lengths(panels[0], study, paper, "dyck")
     style.length_axis(panels[0], study, paper, "dyck")
     for axes, kind in zip(panels[1:], ("distance", "depth"), strict=True):
-        _slices(axes, study, paper, widths, [name for name, n in paper.slice_counts.items() if name.startswith(kind) and n])
+        _slices(axes, study, paper, [name for name, n in paper.slice_counts.items() if name.startswith(kind) and n])
     style.title(panels[0], "(a) by length")
     style.title(panels[1], f"(b) by distance to the opener, length {_LONGEST}")
     style.title(panels[2], f"(c) by depth before the close, length {_LONGEST}")
@@ -41,9 +38,9 @@ def figure3(study: Study, paper: Paper) -> style.Picture:
     )
 
 
-def _slices(axes: Axes, study: Study, paper: Paper, widths: dict[int, style.Look], slices: list[str]) -> None:
+def _slices(axes: Axes, study: Study, paper: Paper, slices: list[str]) -> None:
     style.reference_line(axes, 100 / Dyck().types, "chance")
-    for place, (dc, look) in enumerate(widths.items()):
+    for place, (dc, look) in enumerate(style.looks(paper.widths).items()):
         setting = Setting("dyck", dc, True)
         ours = [summarize(study.percents(setting, _LONGEST, name).values()) for name in slices]
         theirs = [paper.scores.get((setting, _LONGEST, name)) for name in slices]

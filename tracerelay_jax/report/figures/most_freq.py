@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 
 from tracerelay_jax.report import names
 from tracerelay_jax.report.figures import style
-from tracerelay_jax.report.paper import Paper, Setting
+from tracerelay_jax.report.paper import Paper
 from tracerelay_jax.report.runs import Study
 from tracerelay_jax.report.theory.most_freq import expected_baselines
 from tracerelay_jax.tasks import MostFreq
@@ -17,9 +17,7 @@ def figure4(study: Study, paper: Paper) -> style.Picture:
     """Exact rankings, the first output alone, and the shortcuts."""
     figure, (panels,) = style.new_figure(1, 3, 12, 4.4)
     for axes, metric in zip(panels[:2], ("score", "top1"), strict=True):
-        for dc, look in style.looks(paper.widths).items():
-            setting = Setting("most_freq", dc, True)
-            style.over_lengths(axes, study, paper, setting, look, style.width_name(study, paper, setting), metric)
+        style.widths_over_lengths(axes, study, paper, "most_freq", metric)
         axes.set_ylim(0, 104)
     _shortcuts(panels[2], study, paper)
     for axes, text in zip(panels, ("(a) ranking and EOS exact", "(b) first output", "(c) shortcuts, exact"), strict=True):

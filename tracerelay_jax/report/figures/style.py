@@ -131,6 +131,13 @@ def over_lengths(
     draw_paper(axes, [1.1 * length for length in lengths], theirs, look, f"paper, {name.partition(' (')[0]}", **paper_line)
 
 
+def widths_over_lengths(axes: Axes, study: Study, paper: Paper, task: str, metric: str = "score") -> None:
+    """`over_lengths` of every width, with inheritance."""
+    for dc, look in looks(paper.widths).items():
+        setting = Setting(task, dc, True)
+        over_lengths(axes, study, paper, setting, look, width_name(study, paper, setting), metric)
+
+
 def width_name(study: Study, paper: Paper, setting: Setting) -> str:
     """The width, with the number of runs where it is not the paper's."""
     return f"{WIDTH} = {setting.dc}{count_note(len(study.of(setting)), paper)}"

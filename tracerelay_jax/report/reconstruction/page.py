@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracerelay_jax.report.page import figure_markdown, save
+from tracerelay_jax.report.page import figure_markdown, write_files
 from tracerelay_jax.report.paper import read_paper
 from tracerelay_jax.report.reconstruction import tables
 from tracerelay_jax.report.reconstruction.conclusion import conclude
@@ -57,10 +57,7 @@ def write_study(results: str | os.PathLike, planned: Mapping[str, Sequence[Mappi
     total = sum(map(len, planned.values()))
     files = {"README.md": _page(findings, figure_markdown(picture), total), f"{everything.name}.csv": to_csv(everything)}
     folder = pathlib.Path(results) / "reconstruction"
-    folder.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    save(picture, folder)
+    write_files(folder, files, [picture])
     return [*_summary(findings, total), f"written to {folder / 'README.md'}"]
 
 

@@ -1,6 +1,6 @@
 """The study's runs: read from the folders that its config plans, and checked against it."""
 
-import dataclasses
+import functools
 import os
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,9 +10,7 @@ from tracerelay_jax.errors import InputError
 from tracerelay_jax.experiment import Experiment, make_experiment
 from tracerelay_jax.report.paper import Paper, Setting
 from tracerelay_jax.report.reconstruction.candidates import DEFAULT
-from tracerelay_jax.report.results import check_result, read_history
-from tracerelay_jax.report.runs import Run, Study, flat, is_visible_folder, naming
-from tracerelay_jax.run_folder import RunFolder
+from tracerelay_jax.report.runs import Run, Study, differences, is_visible_folder, read_runs
 
 # What no result depends on but for rounding.
 _MAY_DIFFER = {"model.attention", "training.log_every"}
@@ -55,38 +53,15 @@ def _check_names(results: str | os.PathLike, planned: Mapping[str, Sequence[Mapp
 
 
 def _read_all(folder: pathlib.Path, configs: Iterable[Mapping[str, Any]], paper: Paper) -> Study:
-    runs, unfinished = [], []
-    for config in configs:
-        path = folder / config["name"]
-        if path.is_dir():
-            run = _read_run(path, config, paper)
-            if run is None:
-                unfinished.append(path.name)
-            else:
-                runs.append(run)
-    return Study(tuple(runs), tuple(unfinished))
+    paths = {folder / config["name"]: functools.partial(_setting, config) for config in configs}
+    return read_runs({path: setting_of for path, setting_of in paths.items() if path.is_dir()}, paper)
 
 
-def _read_run(path: pathlib.Path, config: Mapping[str, Any], paper: Paper) -> Run | None:
-    """None if it is not finished."""
-    folder = RunFolder(path)
-    with naming(path, "config.json"):
-        experiment = make_experiment(folder.read_config())
-        _check_config(experiment, make_experiment(config))
-    with naming(path, "result.json"):
-        result = folder.read_result()
-        if result is None:
-            return None
-        check_result(experiment, result, paper.slice_counts)
-        setting = Setting(config["task"], config["model"]["trace_widths"][1], config["model"]["inherit_phase"])
-        return Run(setting, experiment.seed, experiment, result, read_history(path / "metrics.jsonl", result))
-
-
-def _check_config(held: Experiment, planned: Experiment) -> None:
-    ours, theirs = (flat(dataclasses.asdict(each)) for each in (held, planned))
-    for field, value in ours.items():
-        if field not in _MAY_DIFFER and value != theirs.get(field):
-            raise InputError(f"config.{field} is {value!r}, but the study has {theirs.get(field)!r}")
+def _setting(config: Mapping[str, Any], held: Experiment) -> Setting:
+    """The cell of a planned run, if its folder holds that run."""
+    for field, ours, theirs in differences(held, make_experiment(config), _MAY_DIFFER):
+        raise InputError(f"config.{field} is {ours!r}, but the study has {theirs!r}")
+    return Setting(config["task"], config["model"]["trace_widths"][1], config["model"]["inherit_phase"])
 
 
 def _check_examples(runs: Iterable[Run]) -> None:
