@@ -56,8 +56,8 @@ _WINDOWS = flags.DEFINE_list(
 _SOURCES = flags.DEFINE_list("sources", ["192"], "peers: source lengths of Most-Freq to train on; 192 is its mean.")
 _PROMPTS = flags.DEFINE_list("prompts", ["1024", "8192", "32768", "65536"], "peers: lengths of a prompt to read.")
 _PEER_CONTEXTS = flags.DEFINE_list("peer_contexts", ["1024", "8192", "65536"], "peers: tokens before those to decode.")
-_PEER_STEPS = flags.DEFINE_integer("peer_steps", 256, "peers: tokens to decode a round.", lower_bound=1)
-_CASE_SECONDS = flags.DEFINE_float("case_seconds", 6.0, "peers: after as many a peer sits out a case's rounds.", 0.0)
+_PEER_STEPS = flags.DEFINE_integer("peer_steps", 512, "peers: tokens to decode a round.", lower_bound=1)
+_CASE_SECONDS = flags.DEFINE_float("case_seconds", 5.0, "peers: after as many a peer sits out a case's rounds.", 0.0)
 _MEMORY_GIB = flags.DEFINE_float("memory_gib", 8.0, "peers: a program that needs more is not run.", 0.0)
 _OUTPUT = flags.DEFINE_string("output", None, "A .json file to write the figures to.")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 _COLOURS = {"reference": "#767676", "windowed": "#0072B2", "pallas": "#D55E00"}
@@ -96,16 +97,23 @@ def peers_chart(figures: dict[str, Any]) -> Figure:
 
 
 def _peer_bars(axes: Axes, cases: list[dict[str, Any]], colours: dict[str, str], quantity: str, value: Callable) -> None:
-    rows = [(case, peer, result) for case in cases for peer, result in case["results"].items() if "seconds" in result]
-    values = [value(result) for _, _, result in rows]
-    axes.barh(range(len(rows)), values, 0.6, color=[colours[peer] for _, peer, _ in rows])
-    for place, number in enumerate(values):
-        axes.text(number, place, f" {number:.3g}", va="center", fontsize="small")
-    names = [f"{peer.replace('_', ' ')}\n{case['batch_size']} × {case['positions']}" for case, peer, _ in rows]
-    axes.set_yticks(range(len(rows)), names, fontsize="small")
+    """For each peer a bar for each case, the later the paler."""
+    greatest, height, legend = 0.0, 0.8 / len(cases), []
+    for number, case in enumerate(cases):
+        alpha = 1 - 0.6 * number / len(cases)
+        name = f"{case['batch_size']} × {case['positions']}, logits of {case['logits']}"
+        legend.append(Patch(color="#404040", alpha=alpha, label=name))
+        for place, (peer, colour) in enumerate(colours.items()):
+            if "seconds" in case["results"][peer]:
+                width, middle = value(case["results"][peer]), place + (number - (len(cases) - 1) / 2) * height
+                axes.barh([middle], [width], height, color=colour, alpha=alpha)
+                axes.text(width, middle, f" {width:.3g}", va="center", fontsize="small")
+                greatest = max(greatest, width)
+    axes.set_yticks(range(len(colours)), [peer.replace("_", " ") for peer in colours])
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.2 * max(values, default=1))
+    axes.set_xlim(0, 1.2 * greatest or 1)
     axes.set_xlabel(quantity)
+    axes.legend(handles=legend, frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.4, 1))
     axes.spines[["top", "right"]].set_visible(False)
 
 

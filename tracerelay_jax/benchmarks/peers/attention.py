@@ -19,15 +19,16 @@ Cache = tuple[jax.Array, jax.Array]  # of one sequence: keys (K, S), values (S, 
 
 
 def full(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Attention (B, T, N, K) of q (B, T, N, K) to k, v (B, T, K), all of sequences from their start."""
-    return jax.nn.dot_product_attention(q, k[:, :, None], v[:, :, None], is_causal=True)
+    """Attention (B, T, N, K) of the last T positions, q (B, T, N, K), to everything up to them, k, v (B, S, K)."""
+    mask = _distances(q.shape[1], k.shape[1]) >= 0
+    return jax.nn.dot_product_attention(q, k[:, :, None], v[:, :, None], mask=mask[None, None])
 
 
 def full_rows(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     """As `full`, each head's query a row of one matrix, since all of them meet the same keys."""
     batch, length, heads, width = q.shape
     rows = (q * width**-0.5).reshape(batch, length * heads, width)
-    seen = jnp.repeat(jnp.tril(jnp.ones((length, length), bool)), heads, axis=0)
+    seen = jnp.repeat(_distances(length, k.shape[1]) >= 0, heads, axis=0)
     scores = jnp.where(seen, jnp.einsum("brk,bsk->brs", rows, k), _MASKED)
     return jnp.einsum("brs,bsk->brk", jax.nn.softmax(scores, axis=-1), v).reshape(q.shape)
 
@@ -48,13 +49,17 @@ def full_cached(q: jax.Array, k: jax.Array, v: jax.Array, position: jax.Array, c
 
 def window(q: jax.Array, k: jax.Array, v: jax.Array, width: int) -> jax.Array:
     """As `full`, to the last W positions, the query's own among them: O(T W)."""
-    k, v = (jnp.pad(x, ((0, 0), (width, 0), (0, 0))) for x in (k, v))
-    return jax.vmap(partial(_band, position=0, width=width))(q, k, v)
+    length = q.shape[1]
+    position = k.shape[1] - length
+    k, v = (jnp.pad(x, ((0, 0), (width, 0), (0, 0)))[:, position:] for x in (k, v))
+    return jax.vmap(partial(_band, position=position, width=width))(q, k, v)
 
 
 def window_dense(q: jax.Array, k: jax.Array, v: jax.Array, width: int) -> jax.Array:
-    """As `window`, with scores T x T."""
-    return jax.nn.dot_product_attention(q, k[:, :, None], v[:, :, None], is_causal=True, local_window_size=(width - 1, 0))
+    """As `window`, with scores T x S."""
+    distances = _distances(q.shape[1], k.shape[1])
+    mask = (distances >= 0) & (distances < width)
+    return jax.nn.dot_product_attention(q, k[:, :, None], v[:, :, None], mask=mask[None, None])
 
 
 def window_cache(width: int, head_width: int) -> Cache:
@@ -72,6 +77,11 @@ def window_cached(q: jax.Array, k: jax.Array, v: jax.Array, position: jax.Array,
     k, v = (jnp.concatenate([old, new]) for old, new in zip(before, (k, v), strict=True))
     last = (jnp.roll(x[-width:], (position + length) % width, axis=0) for x in (k, v))
     return _band(q, k, v, position, width), (next(last).T, next(last))
+
+
+def _distances(queries: int, keys: int) -> jax.Array:
+    """Positions (T, S) from a query, one of the last, back to a key."""
+    return keys - queries + jnp.arange(queries)[:, None] - jnp.arange(keys)
 
 
 def _write(cache: Cache, k: jax.Array, v: jax.Array, place: jax.Array) -> Cache:

@@ -14,7 +14,7 @@ from tracerelay_jax.benchmarks.peers.turns import Choice, Limits, fastest, take_
 from tracerelay_jax.experiment import Experiment
 from tracerelay_jax.progress import Reporter
 
-_WORTH_TRYING = 2.0  # a way that takes so many times as long as the fastest is left out of longer prompts
+_WORTH_TRYING = 1.5  # a way that takes more than so many times as long as the fastest is not tried in further cases
 
 
 class Cases(NamedTuple):
@@ -54,7 +54,7 @@ def compare(peers: Sequence[Peer], cases: Cases, limits: Limits, reporter: Repor
     params = {peer.name: jax.jit(peer.init)(jax.random.key(0)) for peer in peers}
     choose = partial(fastest, limits=limits, reporter=reporter)
     rank = partial(_rank, limits=limits, reporter=reporter)
-    training = [_training(peers, cases, length, choose, rank) for length in cases.sources]
+    training = _training(peers, cases, choose, rank)
     prefill = _prefill(peers, params, cases, choose, rank)
     decode = [_decode(peers, params, cases, context, choose, rank) for context in cases.contexts]
     return {
@@ -67,24 +67,38 @@ def compare(peers: Sequence[Peer], cases: Cases, limits: Limits, reporter: Repor
     }
 
 
-def _training(peers, cases: Cases, length: int, choose: Callable, rank: Callable) -> dict[str, Any]:
-    choices = {}
-    for peer in peers:
+def _training(peers, cases: Cases, choose: Callable, rank: Callable) -> list[dict[str, Any]]:
+    """Updates with logits everywhere and, if the task scores the end of a sequence only, with logits there."""
+    task = cases.experiment.task
+    rows, before = [], {}
+    for length in cases.sources:
+        for last in dict.fromkeys([None, task.scored_last]):
+            choices = {}
+            for peer in peers:
 
-        def programs(ways, spreads, peer=peer):
-            return {
-                f"{way}; {spread}": partial(update_program, peer, way, spread, cases.experiment, cases.batch_size, length)
-                for way in ways
-                for spread in spreads
-            }
+                def program(way, peer=peer, length=length, last=last):
+                    forward, spread = way.split("; ")
+                    return update_program(peer, forward, spread, cases.experiment, cases.batch_size, length, last)
 
-        first, *others = peer.forward
-        choice = choose(peer.name, programs([first], SPREADS))
-        if others and choice.entrant:  # the other ways only spread as the first one is best
-            choice = choose(peer.name, programs(others, [choice.entrant.way.rpartition("; ")[2]]), before=choice)
-        choices[peer.name] = choice
-    positions = cases.experiment.task.positions(length)
-    return rank("training", {"batch_size": cases.batch_size, "positions": positions}, choices, cases.batch_size * positions)
+                choices[peer.name] = _choose_update(peer, program, before.get(peer.name), choose)
+            before = choices
+            positions = task.positions(length)
+            case = {"batch_size": cases.batch_size, "positions": positions, "logits": last or positions}
+            rows.append(rank("training", case, choices, cases.batch_size * positions))
+    return rows
+
+
+def _choose_update(peer: Peer, program: Callable, before: Choice | None, choose: Callable) -> Choice:
+    if before is not None:
+        ways, skipped = _still_worth_trying(before)
+        return choose(peer.name, {way: partial(program, way) for way in ways}, before=Choice(None, skipped))
+    first, *others = peer.forward
+    choice = choose(peer.name, {f"{first}; {spread}": partial(program, f"{first}; {spread}") for spread in SPREADS})
+    if not others or choice.entrant is None:
+        return choice
+    spread = choice.entrant.way.partition("; ")[2]  # the other ways only as the first is spread best
+    others = {f"{way}; {spread}": partial(program, f"{way}; {spread}") for way in others}
+    return choose(peer.name, others, before=choice)
 
 
 def _prefill(peers, params, cases: Cases, choose: Callable, rank: Callable) -> list[dict[str, Any]]:
@@ -92,7 +106,7 @@ def _prefill(peers, params, cases: Cases, choose: Callable, rank: Callable) -> l
     for length in cases.prompts:
         choices = {}
         for peer in peers:
-            ways, skipped = _still_worth_trying(peer, before.get(peer.name))
+            ways, skipped = _still_worth_trying(before[peer.name]) if before else (peer.prefill, {})
             programs = {way: partial(prefill_program, peer, way, params[peer.name], length) for way in ways}
             choices[peer.name] = choose(peer.name, programs, before=Choice(None, skipped))
         before = choices
@@ -100,19 +114,14 @@ def _prefill(peers, params, cases: Cases, choose: Callable, rank: Callable) -> l
     return rows
 
 
-def _still_worth_trying(peer: Peer, before: Choice | None) -> tuple[list[str], dict[str, str]]:
-    """The ways to try after a shorter prompt, the fastest there first; and why not the others."""
-    if before is None or before.entrant is None:
-        return list(peer.prefill), {}
+def _still_worth_trying(before: Choice) -> tuple[list[str], dict[str, str]]:
+    """The ways to try after another case, the fastest there first; and why not the others."""
     times = {way: tried["seconds"] for way, tried in before.tried.items() if isinstance(tried, dict)}
-    least = min(times.values())
+    least = min(times.values(), default=0.0)
     ways = sorted((way for way, seconds in times.items() if seconds <= _WORTH_TRYING * least), key=times.get)
     skipped = {way: tried for way, tried in before.tried.items() if isinstance(tried, str)}
-    slow = {way: seconds for way, seconds in times.items() if way not in ways}
-    return ways, skipped | {
-        way: f"not tried: {seconds / least:.1f} times slower than the fastest way for a shorter prompt"
-        for way, seconds in slow.items()
-    }
+    reason = "not tried: took {:.1f} times as long as the fastest way in the case before"
+    return ways, skipped | {way: reason.format(times[way] / least) for way in times if way not in ways}
 
 
 def _decode(peers, params, cases: Cases, context: int, choose: Callable, rank: Callable) -> dict[str, Any]:

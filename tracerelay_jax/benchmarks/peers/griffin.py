@@ -67,8 +67,9 @@ def _peer(symbols: int, mlp_width: int) -> Peer:
     )
 
 
-def _logits(model: Griffin, params, tokens: jax.Array) -> jax.Array:
-    return model.apply(params, tokens, _positions(tokens), return_cache=False)[0]
+def _logits(model: Griffin, params, tokens: jax.Array, last: int | None) -> jax.Array:
+    logits = model.apply(params, tokens, _positions(tokens), return_cache=False)[0]
+    return logits if last is None else logits[:, -last:]
 
 
 def _prefill(model: Griffin, params, tokens: jax.Array, room: int):

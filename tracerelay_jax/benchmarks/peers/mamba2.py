@@ -87,5 +87,6 @@ def _graph(config: Mamba2Config):
     return nnx.split(nnx.eval_shape(lambda: Mamba2ForCausalLM(config, rngs=nnx.Rngs(0))))[0]
 
 
-def _logits(graph, params, tokens: jax.Array) -> jax.Array:
-    return nnx.merge(graph, params)(tokens)["logits"]
+def _logits(graph, params, tokens: jax.Array, last: int | None) -> jax.Array:
+    logits = nnx.merge(graph, params)(tokens)["logits"]
+    return logits if last is None else logits[:, -last:]

@@ -22,7 +22,8 @@ class Peer(NamedTuple):
       name: its name in the figures.
       settings: what was chosen for it, for the figures.
       init: key -> parameters.
-      forward: ways to train: (parameters, tokens (B, T)) -> logits (B, T, V), each of them of the tokens up to it.
+      forward: ways to train: (parameters, tokens (B, T), last) -> logits (B, n, V), each of them of the tokens up to it, of
+        all positions if `last` is None, else of the n = last ones; what these do not need need not be computed.
       prefill: ways to read a prompt: (parameters, tokens (B, T), room) -> logits (B, V) after the last, and the state there,
         with room for as many positions more.
       step: ways to decode: (parameters, tokens (B, 1), position, state) -> logits (B, V), state; the token is at `position`,

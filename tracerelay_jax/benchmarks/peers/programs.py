@@ -47,14 +47,27 @@ def _sum_over_devices(function: Callable, mesh) -> Callable:
 SPREADS = {"slices": sum_over_rows, "at once": _sum_over_devices}
 
 
-def update_program(peer: Peer, way: str, spread: str, experiment: Experiment, batch_size: int, length: int) -> Program:
-    """Updates by the experiment's optimizer, on its task's batches of one source length, without any padding."""
+def update_program(
+    peer: Peer, way: str, spread: str, experiment: Experiment, batch_size: int, length: int, last: int | None
+) -> Program:
+    """Updates by the experiment's optimizer, on its task's batches of one source length, without any padding.
+
+    Args:
+      peer: whose parameters.
+      way: of its `forward`.
+      spread: of SPREADS.
+      experiment: with task and optimizer.
+      batch_size: sources.
+      length: of the sources.
+      last: positions at the end, all that are scored among them, of which logits are asked for; None for all positions.
+    """
     task, optimizer, mesh = experiment.task, make_optimizer(experiment.training), data_mesh(batch_size)
     forward = peer.forward[way]
 
     def loss_sum(params, batch):
-        losses = optax.softmax_cross_entropy_with_integer_labels(forward(params, batch.tokens), batch.targets)
-        return jnp.sum(losses, where=batch.scored)
+        logits = forward(params, batch.tokens, last)
+        targets, scored = (x[:, -logits.shape[1] :] for x in (batch.targets, batch.scored))
+        return jnp.sum(optax.softmax_cross_entropy_with_integer_labels(logits, targets), where=scored)
 
     gradient_sum = SPREADS[spread](jax.value_and_grad(loss_sum), mesh)
 

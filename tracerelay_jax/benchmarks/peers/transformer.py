@@ -33,7 +33,7 @@ class Transformer(nn.Module):
 
     Attributes:
       config: its sizes.
-      attend: (q, k, v) -> mixed values, for whole sequences.
+      attend: (q, k, v) -> mixed values, for whole sequences or, with fewer queries, for the last positions of them.
       attend_cached: (q, k, v, position, cache) -> mixed values, cache, for one sequence that goes on.
     """
 
@@ -42,32 +42,36 @@ class Transformer(nn.Module):
     attend_cached: Callable
 
     @nn.compact
-    def __call__(self, tokens: jax.Array, position: jax.Array | int = 0, caches=None):
+    def __call__(self, tokens: jax.Array, position: jax.Array | int = 0, caches=None, last: int | None = None):
         """Runs tokens (B, T) from `position` on, with the caches of each layer or, from the start, with none.
 
         Returns:
-          logits (B, T, outputs), and the caches after them.
+          logits (B, n, outputs) of all positions, or of the n = last ones, for which alone the last layer then attends; and
+          the caches after them.
         """
         c = self.config
+        batch, length = tokens.shape
+        head = c.width // c.heads
+        angles = _angles(position + jnp.arange(length), head)
         x = nn.Embed(c.inputs, c.width)(tokens).reshape(-1, c.width)  # products of rows are faster than those of sequences
-        angles = _angles(position + jnp.arange(tokens.shape[1]), c.width // c.heads)
         new_caches = []
-        for cache in caches or [None] * c.layers:
-            qkv = nn.Dense(c.width + 2 * c.width // c.heads, use_bias=False)(nn.RMSNorm()(x))
-            mixed, cache = self._mix(qkv.reshape(*tokens.shape, -1), angles, position, cache)
+        for index, cache in enumerate(caches or [None] * c.layers):
+            y = nn.RMSNorm()(x)
+            k, v = jnp.split(nn.Dense(2 * head, use_bias=False)(y).reshape(batch, length, -1), 2, axis=-1)
+            k = _rotate(k, angles)
+            if last is not None and index == c.layers - 1:
+                x, y = (rows.reshape(batch, length, -1)[:, -last:].reshape(-1, c.width) for rows in (x, y))
+                angles = angles[-last:]
+            q = nn.Dense(c.width, use_bias=False)(y).reshape(batch, -1, c.heads, head)
+            mixed, cache = self._attend(_rotate(q, angles[:, None]), k, v, position, cache)
             new_caches.append(cache)
             x += nn.Dense(c.width, use_bias=False)(mixed.reshape(x.shape))
             gate, up = jnp.split(nn.Dense(2 * c.ffn, use_bias=False)(nn.RMSNorm()(x)), 2, axis=-1)
             x += nn.Dense(c.width, use_bias=False)(nn.silu(gate) * up)
         logits = nn.Dense(c.outputs, use_bias=False)(nn.RMSNorm()(x))
-        return logits.reshape(*tokens.shape, c.outputs), tuple(new_caches)
+        return logits.reshape(batch, -1, c.outputs), tuple(new_caches)
 
-    def _mix(self, qkv, angles, position, cache):
-        c = self.config
-        head = c.width // c.heads
-        q, k, v = jnp.split(qkv, [c.width, c.width + head], axis=-1)
-        q = _rotate(q.reshape(*q.shape[:-1], c.heads, head), angles[:, None])
-        k = _rotate(k, angles)
+    def _attend(self, q, k, v, position, cache):
         if cache is None:
             return self.attend(q, k, v), None
         rows = [self.attend_cached(q[i], k[i], v[i], position, row) for i, row in enumerate(cache)]
@@ -132,5 +136,5 @@ def _peer(name: str, inputs: int, outputs: int, ways: dict, attend_cached: Calla
     )
 
 
-def _logits(model: Transformer, params, tokens: jax.Array) -> jax.Array:
-    return model.apply(params, tokens)[0]
+def _logits(model: Transformer, params, tokens: jax.Array, last: int | None) -> jax.Array:
+    return model.apply(params, tokens, last=last)[0]
