@@ -14,7 +14,7 @@ def table5(study: Study, paper: Paper) -> Table:
     keys = sorted(ours.keys() | paper.exposure.keys(), key=lambda key: (paper.settings.index(key[0]), key[1]))
     columns = (
         Column("seed"), Column("best"), Column("final"), Column("exhausted"), Column("tokens (M)"), Column("minutes", 1),
-        Column("parameters"),
+        Column("parameters"), Column("updates/s", 1),
     )  # fmt: skip
     rows = tuple((*setting_cells(key[0]), key[1], *_pairs(ours.get(key), paper.exposure.get(key))) for key in keys)
     return Table(
@@ -24,15 +24,21 @@ def table5(study: Study, paper: Paper) -> Table:
         rows,
         (
             "Best: the update of the selected checkpoint. Final: the last update. Exhausted: the cap was used up without "
-            "two passes in a row. Minutes: the training loop with its validations and, in ours, its compilations, on the "
-            "devices of Table 2.",
+            "two passes in a row. Minutes, and updates/s over them: the training loop with its validations and, in ours, "
+            "its compilations, on the devices of Table 2.",
         ),
     )
 
 
 def _pairs(ours: Exposure | None, theirs: Exposure | None) -> tuple[Pair, ...]:
-    missing = (None,) * len(Exposure._fields)
-    return tuple(Pair(*cell) for cell in zip(ours or missing, theirs or missing, strict=True))
+    return tuple(Pair(*cell) for cell in zip(_cells(ours), _cells(theirs), strict=True))
+
+
+def _cells(exposure: Exposure | None) -> tuple[float | None, ...]:
+    if exposure is None:
+        return (None,) * (len(Exposure._fields) + 1)
+    seconds = 60 * exposure.minutes
+    return *exposure, exposure.final / seconds if seconds else None
 
 
 def exposure_means(study: Study, paper: Paper) -> Table:
