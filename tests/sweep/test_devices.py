@@ -20,7 +20,6 @@ from tracerelay_jax.training.loop import Trainer, load_best
 from tracerelay_jax.training.stopping import Validation
 
 SEEDS = [42, 43, 44]
-pytestmark = pytest.mark.xdist_group("mapped seeds")  # one process, so that the fixtures are trained once
 
 
 def config_of_runs(root, **overrides):
@@ -40,56 +39,38 @@ def train(made, devices):
     return trainer
 
 
-@pytest.fixture(scope="module")
-def alone(root, tmp_path_factory):
-    made = runs(root, tmp_path_factory.mktemp("alone"), seeds=[*SEEDS, 45])
-    for run in made:
-        Trainer(run.experiment, run.folder, Reporter(io.StringIO())).run()
-    return made
-
-
-@pytest.fixture(scope="module")
-def on_two(root, tmp_path_factory):
-    """Two of the seeds on one of the devices."""
-    made = runs(root, tmp_path_factory.mktemp("on two"))
-    train(made, 2)
-    return made
-
-
-@pytest.fixture
-def on_one(root, tmp_path):
-    made = runs(root, tmp_path)
-    train(made, 1)
-    return made
-
-
-@pytest.fixture
-def on_four(root, tmp_path):
+def train_on_four(root, path, seeds):
     """In a process of its own, with as many virtual devices."""
-    seeds = [*SEEDS, 45]
     program = (
         "import jax; jax.config.update('jax_num_cpu_devices', 4); import pathlib; from tests.sweep import test_devices;"
-        f"made = test_devices.runs(*map(pathlib.Path, {(str(root), str(tmp_path))!r}), {seeds});"
+        f"made = test_devices.runs(*map(pathlib.Path, {(str(root), str(path))!r}), {seeds});"
         "assert len(test_devices.train(made, 4)._devices) == 4"
     )
     subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
-    return plan(configs_of(config_of_runs(root), seeds), tmp_path)
+    return plan(configs_of(config_of_runs(root), seeds), path)
 
 
-@pytest.mark.parametrize("devices", ["on_one", "on_two", "on_four"])
-def test_mapped_seeds_equal_runs_alone_but_for_rounding(alone, devices, request):
-    mapped = request.getfixturevalue(devices)
-    for run, other in zip(mapped, alone, strict=False):
-        got, expected = metrics_of(run.folder), metrics_of(other.folder)
-        assert [event["update"] for event in got] == [event["update"] for event in expected]
-        losses = [[event.get("loss", event.get("cross_entropy")) for event in events] for events in (got, expected)]
-        np.testing.assert_allclose(*losses, rtol=1e-5)
-        # The seeds themselves are a hundred times further apart, as the next test shows.
-        for a, b in zip(jax.tree.leaves(load_best(run.folder)), jax.tree.leaves(load_best(other.folder)), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-4)
+def assert_equal_but_for_rounding(run, other):
+    got, expected = metrics_of(run.folder), metrics_of(other.folder)
+    assert [event["update"] for event in got] == [event["update"] for event in expected]
+    losses = [[event.get("loss", event.get("cross_entropy")) for event in events] for events in (got, expected)]
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+    # The seeds themselves are a hundred times further apart.
+    for a, b in zip(jax.tree.leaves(load_best(run.folder)), jax.tree.leaves(load_best(other.folder)), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
 
 
-def test_seeds_differ(alone):
+def test_mapped_seeds_equal_runs_alone_but_for_rounding(root, tmp_path):
+    alone = runs(root, tmp_path / "alone", seeds=[*SEEDS, 45])
+    for run in alone:
+        Trainer(run.experiment, run.folder, Reporter(io.StringIO())).run()
+    on_one, on_two = runs(root, tmp_path / "on one"), runs(root, tmp_path / "on two")
+    train(on_one, 1)
+    train(on_two, 2)  # two of the seeds on one of the devices
+    on_four = train_on_four(root, tmp_path / "on four", [*SEEDS, 45])
+    for mapped in (on_one, on_two, on_four):
+        for run, other in zip(mapped, alone, strict=mapped is on_four):
+            assert_equal_but_for_rounding(run, other)
     first, second = (np.asarray(jax.tree.leaves(load_best(run.folder)[1])[-1]) for run in alone[:2])
     assert np.abs(first - second).max() > 1e-2
 
@@ -110,8 +91,9 @@ def test_each_seed_stops_by_itself_and_a_failing_one_does_not_end_the_others(roo
     assert [load_best(run.folder)[0] for run in made] == [4, 2, 8]
 
 
-def test_an_interrupted_sweep_goes_on_to_the_same_bits(root, tmp_path, on_two):
-    cut = runs(root, tmp_path)
+def test_an_interrupted_sweep_goes_on_to_the_same_bits(root, tmp_path):
+    whole, cut = runs(root, tmp_path / "whole"), runs(root, tmp_path / "cut")
+    train(whole, 2)
     trainer = SeedTrainer(cut, jax.devices()[:2], Bars(Reporter(io.StringIO())))
     validate, calls = trainer._validator.validate, []
 
@@ -125,7 +107,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_bits(root, tmp_path, on_two):
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
     train(cut, 2)
-    for run, other in zip(cut, on_two, strict=True):
+    for run, other in zip(cut, whole, strict=True):
         assert metrics_of(run.folder) == metrics_of(other.folder)
         jax.tree.map(np.testing.assert_array_equal, load_best(run.folder), load_best(other.folder))
 
