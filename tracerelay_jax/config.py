@@ -39,6 +39,7 @@ class LayerConfig:
     init_scale: float
     increment_init_scale: float
     dtype: str
+    product_dtype: str
     attention: str
 
 
@@ -68,6 +69,7 @@ class TraceRelayConfig:
       init_scale: standard deviation of `normal`.
       increment_init_scale: standard deviation of P_delta, which is then normal; 0 treats it like every other map.
       dtype: of activations. Parameters, phases, norms, softmax and loss are float32 in either case.
+      product_dtype: of the inputs of products with weights, whose sums are float32; empty for the dtype of activations.
       attention: implementation of the local attentions; `auto` chooses by device.
 
     Raises:
@@ -93,6 +95,7 @@ class TraceRelayConfig:
     init_scale: float = 0.02
     increment_init_scale: float = 0.0
     dtype: str = "float32"
+    product_dtype: str = ""
     attention: str = "auto"
 
     def __post_init__(self):
@@ -111,7 +114,7 @@ class TraceRelayConfig:
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(LayerConfig)
             if field.name in ("hidden", "ffn", "heads", "alpha", "inherit_phase", "phase", "position", "init",
-                              "init_scale", "increment_init_scale", "dtype", "attention")
+                              "init_scale", "increment_init_scale", "dtype", "product_dtype", "attention")
         }  # fmt: skip
         per_layer = zip(
             self.trace_widths,
@@ -146,9 +149,9 @@ def _check_scalars(config: TraceRelayConfig):
         value = getattr(config, name)
         _require(_is_int(value) and value >= 1, name, value, "must be an integer of at least 1")
     for name, choices in (("phase", PHASES), ("position", POSITIONS), ("init", INITIALISATIONS),
-                          ("dtype", DTYPES), ("attention", ATTENTIONS)):  # fmt: skip
+                          ("dtype", DTYPES), ("product_dtype", ("", *DTYPES)), ("attention", ATTENTIONS)):  # fmt: skip
         value = getattr(config, name)
-        _require(value in choices, name, value, f"must be one of {', '.join(choices)}")
+        _require(value in choices, name, value, f"must be one of {', '.join(choice or repr(choice) for choice in choices)}")
     _require(0 < config.alpha < math.inf, "alpha", config.alpha, "must be a positive number of radians")
     _require(0 < config.init_scale < math.inf, "init_scale", config.init_scale, "must be positive")
     scale = config.increment_init_scale

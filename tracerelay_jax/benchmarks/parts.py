@@ -40,7 +40,7 @@ def update_parts(experiment: Experiment, batch_size: int, length: int, mesh: Mes
     shapes = {"floor": product_shapes(config, positions, positions), "products": product_shapes(config, positions, last)}
     starts = {
         **{
-            name: (functools.partial(_products, size, each), _products_start(config, size, each))
+            name: (functools.partial(_products, config, size, each), _products_start(config, size, each))
             for name, each in shapes.items()
         },
         "attention": (functools.partial(_attention, config), _attention_start(config, size, positions, last)),
@@ -96,14 +96,15 @@ def _products_start(config: TraceRelayConfig, rows: int, shapes: list[tuple[int,
     return weights, vectors, vectors
 
 
-def _products(rows: int, shapes: list[tuple[int, int, int]], carry):
+def _products(config: TraceRelayConfig, rows: int, shapes: list[tuple[int, int, int]], carry):
     """Every product with a weight; each of the three takes the place of one of its factors."""
     weights, inputs, gradients = carry
     inputs, gradients, new_weights = dict(inputs), dict(gradients), []
+    multiply = functools.partial(product, dtype=config.product_dtype or config.dtype)
     for weight, (positions, out, width) in zip(weights, shapes, strict=True):
         count = rows * positions
         gradient = gradients[count, out]
-        gradients[count, out], backward = jax.vjp(product, inputs[count, width], weight)
+        gradients[count, out], backward = jax.vjp(multiply, inputs[count, width], weight)
         inputs[count, width], new_weight = backward(gradient)
         new_weights.append(new_weight)
     return new_weights, inputs, gradients
