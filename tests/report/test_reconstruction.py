@@ -57,7 +57,7 @@ def test_arguments_select_runs():
     assert names == [f"most_freq-dc16-seed{seed}-alibi" for seed in SEEDS]
     assert {config["task"] for config in study_configs("round=2")} == {"dyck", "equal_repeats"}
     assert {config["model"]["trace_widths"] for config in study_configs("task=dyck")} == {(64, 64, 64)}
-    for wrong, message in (("candidate=rope", "must be one of default, bfloat16"), ("round=3", "must be one of 1, 2"),
+    for wrong, message in (("candidate=rope", "must be one of default, float32"), ("round=3", "must be one of 1, 2"),
                            ("seed=42", "must be one of round=, candidate=, task=, dc=")):  # fmt: skip
         with pytest.raises(InputError, match=message):
             study_configs(wrong)
@@ -67,7 +67,8 @@ def test_arguments_select_runs():
 
 def test_the_manual_says_what_the_study_computes():
     manual = runpy.run_path(str(STUDY))["__doc__"]
-    listed = re.findall(r"^    (\w[\w.]*)  +(?:normal|uniform|bfloat16|ALiBi|no position)", manual, re.MULTILINE)
+    changes = "normal|uniform|products of|bfloat16|ALiBi|no position"
+    listed = re.findall(rf"^    (\w[\w.]*)  +(?:{changes})", manual, re.MULTILINE)
     assert listed == [one.name for one in CANDIDATES]
     assert (rounds.SPREAD, rounds.ID_FLOOR, rounds.OOD_FLOOR, rounds.FACTOR) == (3, 1, 5, 2)
     for words in ("3 SDs and than 1 point,", "3 SDs and than 5 points,", "before half or after twice the updates"):

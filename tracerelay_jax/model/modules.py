@@ -39,7 +39,7 @@ def bias_initializer(config: TraceRelayConfig) -> nn.initializers.Initializer:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def product(x: jax.Array, weight: jax.Array, dtype: str) -> jax.Array:
-    """Applies `weight` (out, in) to each vector of `x` (..., in), both rounded to `dtype`; sums are float32, returned as `x`.
+    """Applies `weight` (out, in) to each vector of `x` (..., in), both rounded to `dtype`, with sums in float32; as `x`.
 
     Rows of inputs meet rows of weights, at least eight of them in one axis and, in bfloat16, a multiple of 32: so, and not
     with the weights stored across, XLA:CPU adds up every output in the same order whatever the number of rows, and cuts of a
@@ -49,21 +49,33 @@ def product(x: jax.Array, weight: jax.Array, dtype: str) -> jax.Array:
 
 
 def _product_forward(x, weight, dtype):
-    rows = x.reshape(-1, x.shape[-1]).astype(dtype)
-    missing = -len(rows) % _ROWS_OF_BFLOAT16 if rows.dtype == jnp.bfloat16 else max(_LEAST_ROWS - len(rows), 0)
-    out = _dot(jnp.pad(rows, [(0, missing), (0, 0)]), 1, weight.astype(dtype), 1)
-    return out[: len(rows)].astype(x.dtype).reshape(*x.shape[:-1], weight.shape[0]), (rows, weight)
+    rows = _rows(x, dtype)
+    out = _dot(rows, 1, weight.astype(dtype), 1)
+    return _unrows(out, x, weight.shape[0]), (rows, weight)
 
 
 def _product_backward(dtype, residuals, g):
     rows, weight = residuals
-    g_rows = g.reshape(-1, g.shape[-1]).astype(dtype)
-    dx = _dot(g_rows, 1, weight.astype(dtype), 0).astype(g.dtype).reshape(*g.shape[:-1], weight.shape[1])
+    g_rows = _rows(g, dtype)
+    dx = _dot(g_rows, 1, weight.astype(dtype), 0)
     dweight = jax.lax.platform_dependent(g_rows, rows, cpu=_outer_sum_on_cpu, default=lambda g, x: _dot(g, 0, x, 0))
-    return dx, dweight.astype(weight.dtype)
+    return _unrows(dx, g, weight.shape[1]), dweight.astype(weight.dtype)
 
 
 product.defvjp(_product_forward, _product_backward)
+
+
+def _rows(x: jax.Array, dtype: str) -> jax.Array:
+    """The vectors of `x` (..., width) in `dtype`, and as many rows of zeros as make up the number of rows."""
+    rows = x.reshape(-1, x.shape[-1]).astype(dtype)
+    missing = -len(rows) % _ROWS_OF_BFLOAT16 if rows.dtype == jnp.bfloat16 else max(_LEAST_ROWS - len(rows), 0)
+    return jnp.pad(rows, [(0, missing), (0, 0)])
+
+
+def _unrows(rows: jax.Array, like: jax.Array, width: int) -> jax.Array:
+    """What `_rows` laid out, of another width, in the shape and type of `like`."""
+    leading = like.shape[:-1]
+    return rows[: math.prod(leading)].astype(like.dtype).reshape(*leading, width)
 
 
 def _dot(a: jax.Array, a_axis: int, b: jax.Array, b_axis: int) -> jax.Array:
