@@ -16,9 +16,9 @@ Arguments, after the colon and separated by commas; each selects, and all are me
 The paper does not say how parameters are initialised, what position information its local attentions have, and what part
 of a network its BF16 means. Each candidate changes one or two fields of `config.model`, and nothing else of the protocol:
 
-    default                   normal of sigma = 0.02, RoPE, products of bfloat16 with float32 sums, float32 activations
-    float32                   products of float32
+    default                   normal of sigma = 0.02, RoPE, float32
     bfloat16                  bfloat16 activations
+    bfloat16_products         products of bfloat16 with float32 sums, float32 activations
     alibi                     ALiBi
     no_position               no position information
     sigma_0.04                normal of sigma = 0.04
@@ -34,8 +34,8 @@ Round 2, for those that survive it: Dyck of width 64 (updates, T = 1024, T = 409
 T = 256, T = 512); of each task, the width at which the paper's seeds spread least.
 
 What rules a candidate out, in either round, once all three seeds of a cell (a task and a width) are there; a single column
-of a single cell is enough. This was said when the only runs were first seeds of Most-Freq and of Equal Repeats at width
-16, of what is now the candidate float32; the default became bfloat16's products when these proved faster on CPUs too:
+of a single cell is enough. This was said when the only runs were the default's first seeds of Most-Freq and of Equal
+Repeats at width 16; bfloat16_products joined the candidates later, when it had proved the fastest on a CPU:
 
     updates      the middle seed uses up the cap, or stops before half or after twice the updates of the paper's middle seed
     T = 256      the mean is further from the paper's than 3 SDs and than 1 point, up or down

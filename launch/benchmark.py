@@ -41,6 +41,7 @@ _BATCH = flags.DEFINE_integer("batch", 64, "attention, peers (training): sequenc
 _LENGTHS = flags.DEFINE_list("lengths", ["160", "1024", "4096"], "attention: positions.")
 _WIDTHS = flags.DEFINE_list("widths", ["16", "64"], "attention: width of the four heads together.")
 _TRAIN_WIDTHS = flags.DEFINE_list("train_widths", ["16", "64"], "train: trace widths of the middle layer.")
+_PRODUCT_DTYPES = flags.DEFINE_list("product_dtypes", ["float32", "bfloat16"], "train: of the factors of products.")
 _TRAIN_LENGTHS = flags.DEFINE_list(
     "train_lengths", ["1024", "4096", "16384", "65536"], "train: also these source lengths of Most-Freq, a row a device."
 )
@@ -104,7 +105,8 @@ def _attention(reporter):
 def _train(reporter):
     cli.use_all_cores()  # as launch/train.py does
     widths = _numbers("train_widths", _TRAIN_WIDTHS.value)
-    experiments = [_paper_experiment(task, width) for task in tasks.NAMES for width in widths]
+    dtypes = _PRODUCT_DTYPES.value
+    experiments = [_paper_experiment(task, width, dtype) for task in tasks.NAMES for width in widths for dtype in dtypes]
     lengths = _numbers("train_lengths", _TRAIN_LENGTHS.value)
     cases = task_cases(experiments) + length_cases(_paper_experiment("most_freq", _DC.value), lengths)
     return training(cases, _ROUNDS.value, reporter)
@@ -139,9 +141,11 @@ def _network() -> TraceRelayConfig:
     return TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, _DC.value, 64))
 
 
-def _paper_experiment(task: str, width: int):
-    """As the task's config file has it."""
-    return make_experiment(config_from_file(_config_file(task), f"dc={width}").to_dict())
+def _paper_experiment(task: str, width: int, product_dtype: str = ""):
+    """As the task's config file has it, but for the type of its products."""
+    config = config_from_file(_config_file(task), f"dc={width}")
+    config.model.product_dtype = product_dtype
+    return make_experiment(config.to_dict())
 
 
 def _config_file(task: str) -> pathlib.Path:

@@ -112,5 +112,4 @@ def _model_fields(dc: int, inherit: bool) -> ConfigDict:
     }
     # Tuples, so that an override can give one for each layer.
     windows = {name: (defaults[name],) for name in ("left_window", "right_window", "stride")}
-    chosen = {"trace_widths": (64, dc, 64), "inherit_phase": inherit, "product_dtype": "bfloat16"}
-    return ConfigDict({**defaults, **windows, **chosen})
+    return ConfigDict({**defaults, **windows, "trace_widths": (64, dc, 64), "inherit_phase": inherit})

@@ -57,7 +57,7 @@ def test_arguments_select_runs():
     assert names == [f"most_freq-dc16-seed{seed}-alibi" for seed in SEEDS]
     assert {config["task"] for config in study_configs("round=2")} == {"dyck", "equal_repeats"}
     assert {config["model"]["trace_widths"] for config in study_configs("task=dyck")} == {(64, 64, 64)}
-    for wrong, message in (("candidate=rope", "must be one of default, float32"), ("round=3", "must be one of 1, 2"),
+    for wrong, message in (("candidate=rope", "must be one of default, bfloat16"), ("round=3", "must be one of 1, 2"),
                            ("seed=42", "must be one of round=, candidate=, task=, dc=")):  # fmt: skip
         with pytest.raises(InputError, match=message):
             study_configs(wrong)

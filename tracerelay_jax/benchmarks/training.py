@@ -87,6 +87,7 @@ def _measure(case: Case, rounds: int) -> dict[str, Any]:
         "series": case.series,
         "task": experiment.task.name,
         "trace_widths": experiment.model.trace_widths,
+        "product_dtype": experiment.model.product_dtype or experiment.model.dtype,
         "batch_size": case.batch_size,
         "positions": positions,
         "step_seconds": step_seconds,
@@ -135,7 +136,7 @@ def _describe(row: dict[str, Any]) -> str:
     widths = "/".join(map(str, row["trace_widths"]))
     parts = ", ".join(f"{name} {seconds * 1e3:.1f}" for name, seconds in row["parts_seconds"].items())
     return (
-        f"{row['task']:<13}  widths {widths:<8}  {row['batch_size']:>2} x {row['positions']:<5}  "
+        f"{row['task']:<13}  widths {widths:<8}  {row['product_dtype']:<8}  {row['batch_size']:>2} x {row['positions']:<5}  "
         f"step {row['step_seconds'] * 1e3:7.1f} ms ({parts}), {row['ratio_to_floor']:.2f} of the floor at "
         f"{row['floor_flops_per_second'] / 1e9:.0f} GFLOP/s  {row['updates_per_second']:5.2f} updates/s  "
         f"{row['tokens_per_second']:8.0f} tokens/s  {row['memory_bytes'] / 2**20:6.0f} MiB  compiled in "

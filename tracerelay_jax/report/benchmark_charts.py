@@ -18,7 +18,7 @@ _PEERS = ("#D55E00", "#0072B2", "#009E73", "#767676", "#E69F00", "#CC79A7", "#56
 def training_chart(rows: list[dict[str, Any]]) -> Figure:
     """Updates with their parts; and, where one case is measured over several lengths, time and memory over the length."""
     whole, longer = ([row for row in rows if row["series"] == series] for series in ("tasks", "lengths"))
-    figure = Figure(figsize=(11 if longer else 6, 3.6), dpi=150, layout="constrained")
+    figure = Figure(figsize=(11 if longer else 6, max(3.6, 0.45 * len(whole))), dpi=150, layout="constrained")
     panels = figure.subplots(1, 3 if longer else 1, squeeze=False, width_ratios=[2, 1.2, 1.2] if longer else [1])[0]
     _updates(panels[0], whole)
     if longer:
@@ -35,7 +35,7 @@ def training_chart(rows: list[dict[str, Any]]) -> Figure:
 def _updates(axes: Axes, rows: list[dict[str, Any]]) -> None:
     widths = ["/".join(map(str, row["trace_widths"])) for row in rows]
     names = [
-        f"{row['task'].replace('_', ' ')}, {w}\n{row['batch_size']} × {row['positions']}"
+        f"{row['task'].replace('_', ' ')}, {w}\n{row['batch_size']} × {row['positions']}, {row['product_dtype']}"
         for row, w in zip(rows, widths, strict=True)
     ]
     places = range(len(rows))
