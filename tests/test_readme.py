@@ -18,3 +18,9 @@ def test_files_that_the_readme_names_exist(root):
         r"\]\((\S+\.png)\)", (root / "README.md").read_text()
     ):
         assert (root / path).is_file(), path
+
+
+def test_its_table_of_results_is_the_report_s(root):
+    rows = re.findall(r"^\| (?:Equal Repeats|Dyck|Most-Freq) \|.*$", (root / "README.md").read_text(), re.MULTILINE)
+    assert rows
+    assert set(rows) <= set((root / "results" / "report" / "README.md").read_text().splitlines())
