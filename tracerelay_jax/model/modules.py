@@ -39,7 +39,9 @@ def bias_initializer(config: TraceRelayConfig) -> nn.initializers.Initializer:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def product(x: jax.Array, weight: jax.Array, dtype: str) -> jax.Array:
-    """Applies `weight` (out, in) to each vector of `x` (..., in), both rounded to `dtype`, with sums in float32; as `x`.
+    """Applies `weight` (out, in) to each vector of `x` (..., in).
+
+    Both are rounded to `dtype`, their products sum in float32, and what comes out is of the type of `x`.
 
     Rows of inputs meet rows of weights, at least eight of them in one axis and, in bfloat16, a multiple of 32: so, and not
     with the weights stored across, XLA:CPU adds up every output in the same order whatever the number of rows, and cuts of a
