@@ -105,8 +105,12 @@ def _attention(reporter):
 def _train(reporter):
     cli.use_all_cores()  # as launch/train.py does
     widths = _numbers("train_widths", _TRAIN_WIDTHS.value)
-    dtypes = _PRODUCT_DTYPES.value
-    experiments = [_paper_experiment(task, width, dtype) for task in tasks.NAMES for width in widths for dtype in dtypes]
+    experiments = [
+        _paper_experiment(task, width, product_dtype=dtype)
+        for task in tasks.NAMES
+        for width in widths
+        for dtype in _PRODUCT_DTYPES.value
+    ]
     lengths = _numbers("train_lengths", _TRAIN_LENGTHS.value)
     cases = task_cases(experiments) + length_cases(_paper_experiment("most_freq", _DC.value), lengths)
     return training(cases, _ROUNDS.value, reporter)
@@ -141,10 +145,10 @@ def _network() -> TraceRelayConfig:
     return TraceRelayConfig(inputs=8, outputs=6, trace_widths=(64, _DC.value, 64))
 
 
-def _paper_experiment(task: str, width: int, product_dtype: str = ""):
-    """As the task's config file has it, but for the type of its products."""
+def _paper_experiment(task: str, width: int, **model_fields: str):
+    """As the task's config file has it, but for these fields of its model."""
     config = config_from_file(_config_file(task), f"dc={width}")
-    config.model.product_dtype = product_dtype
+    config.model.update(model_fields)
     return make_experiment(config.to_dict())
 
 

@@ -1,5 +1,4 @@
 import dataclasses
-import functools
 import itertools
 import math
 
@@ -11,7 +10,6 @@ import pytest
 
 from tests import oracle
 from tracerelay_jax import InputError, TraceRelay, TraceRelayConfig, init_cache, parameter_count
-from tracerelay_jax.model.modules import product
 
 SMALL = TraceRelayConfig(
     inputs=5, outputs=4, hidden=12, ffn=20, heads=2, trace_widths=(8, 4), left_window=5, right_window=2, stride=4,
@@ -202,49 +200,6 @@ def test_a_row_of_padding_gives_no_nan(attention, dtype):
 
     value, gradient = jax.jit(jax.value_and_grad(loss))(params)
     chex.assert_tree_all_finite((value, gradient))
-
-
-def test_bfloat16_keeps_parameters_phases_and_logits_in_full_precision():
-    exact_config = dataclasses.replace(SMALL, init_scale=0.1)
-    config = dataclasses.replace(exact_config, dtype="bfloat16")
-    model, params = make(config)
-    tokens = tokens_of(config, 2, 30)
-    logits, cache = jax.jit(model.apply)(params, tokens)
-    exact, _ = jax.jit(TraceRelay(exact_config).apply)(params, tokens)
-    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
-    assert logits.dtype == jnp.float32
-    assert cache[0].right_key.dtype == jnp.bfloat16
-    assert cache[0].phase.turns.dtype == jnp.int32
-    error = np.abs(logits - exact).max() / np.abs(exact).max()
-    assert 1e-4 < error < 0.02  # it computes in bfloat16, and still the same thing
-
-
-def test_products_of_bfloat16_sum_in_float32():
-    """As NumPy adds up the rounded factors, and their gradients likewise; the widths make either factor the narrower."""
-    rng = np.random.default_rng(7)
-    for outputs, inputs in ((48, 16), (16, 48)):
-        x, weight, g = (
-            rng.normal(size=shape).astype(np.float32) for shape in ((5, 3, inputs), (outputs, inputs), (5, 3, outputs))
-        )
-        out, backward = jax.vjp(functools.partial(product, dtype="bfloat16"), x, weight)
-        dx, dweight = backward(g)
-        x, weight, g = (np.asarray(jnp.asarray(a, jnp.bfloat16), np.float64) for a in (x, weight, g))
-        np.testing.assert_allclose(out, x @ weight.T, atol=1e-5)
-        np.testing.assert_allclose(dx, g @ weight, atol=1e-5)
-        np.testing.assert_allclose(dweight, np.einsum("bto,bti->oi", g, x), atol=1e-5)
-        assert {a.dtype for a in (out, dx, dweight)} == {np.dtype(np.float32)}
-
-
-def test_product_dtype_rounds_products_only():
-    exact_config = dataclasses.replace(SMALL, init_scale=0.1)
-    config = dataclasses.replace(exact_config, product_dtype="bfloat16")
-    model, params = make(config)
-    tokens = tokens_of(config, 2, 30)
-    logits, cache = jax.jit(model.apply)(params, tokens)
-    exact, _ = jax.jit(TraceRelay(exact_config).apply)(params, tokens)
-    assert cache[0].right_key.dtype == logits.dtype == jnp.float32
-    error = np.abs(logits - exact).max() / np.abs(exact).max()
-    assert 1e-4 < error < 0.02
 
 
 @pytest.mark.parametrize("variant", ["paper", "without inheritance", "radians", "windows per layer"])

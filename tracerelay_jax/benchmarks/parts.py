@@ -10,7 +10,7 @@ from jax.sharding import Mesh, PartitionSpec
 from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.experiment import Experiment
 from tracerelay_jax.model.cache import PHASE_OPS
-from tracerelay_jax.model.modules import product
+from tracerelay_jax.model.modules import product, product_dtype
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.ops.attention import local_attention
 from tracerelay_jax.parallel import replicated, slice_rows
@@ -100,11 +100,12 @@ def _products(config: TraceRelayConfig, rows: int, shapes: list[tuple[int, int, 
     """Every product with a weight; each of the three takes the place of one of its factors."""
     weights, inputs, gradients = carry
     inputs, gradients, new_weights = dict(inputs), dict(gradients), []
-    multiply = functools.partial(product, dtype=config.product_dtype or config.dtype)
     for weight, (positions, out, width) in zip(weights, shapes, strict=True):
         count = rows * positions
         gradient = gradients[count, out]
-        gradients[count, out], backward = jax.vjp(multiply, inputs[count, width], weight)
+        gradients[count, out], backward = jax.vjp(
+            lambda x, weight: product(x, weight, product_dtype(config, x)), inputs[count, width], weight
+        )
         inputs[count, width], new_weight = backward(gradient)
         new_weights.append(new_weight)
     return new_weights, inputs, gradients

@@ -38,6 +38,11 @@ class StepMetrics(NamedTuple):
 def loss_sum(model: TraceRelay, params: optax.Params, batch: Batch, last: int | None = None) -> jax.Array:
     """Cross-entropy summed over the scored positions of the batch, all of which are among the `last`, if given."""
     logits, _ = model.apply(params, batch.tokens, batch.valid, last=last)
+    return cross_entropy_sum(logits, batch)
+
+
+def cross_entropy_sum(logits: jax.Array, batch: Batch) -> jax.Array:
+    """Cross-entropy in nats, summed over the scored positions, of logits (B, n, V) at the last n positions of the batch."""
     targets, scored = (x[:, -logits.shape[1] :] for x in (batch.targets, batch.scored))
     return jnp.sum(optax.softmax_cross_entropy_with_integer_labels(logits, targets), where=scored)
 

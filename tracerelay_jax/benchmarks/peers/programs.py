@@ -15,7 +15,7 @@ from tracerelay_jax.experiment import Experiment
 from tracerelay_jax.parallel import data_mesh, replicated, sum_over_rows
 from tracerelay_jax.tasks import draw_key
 from tracerelay_jax.training.optimizer import make_optimizer
-from tracerelay_jax.training.step import TrainState
+from tracerelay_jax.training.step import TrainState, cross_entropy_sum
 
 
 class Program(NamedTuple):
@@ -65,9 +65,7 @@ def update_program(
     forward = peer.forward[way]
 
     def loss_sum(params, batch):
-        logits = forward(params, batch.tokens, last)
-        targets, scored = (x[:, -logits.shape[1] :] for x in (batch.targets, batch.scored))
-        return jnp.sum(optax.softmax_cross_entropy_with_integer_labels(logits, targets), where=scored)
+        return cross_entropy_sum(forward(params, batch.tokens, last), batch)
 
     gradient_sum = SPREADS[spread](jax.value_and_grad(loss_sum), mesh)
 
