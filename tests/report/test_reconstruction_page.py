@@ -74,7 +74,7 @@ def results(tmp_path_factory):
 def test_the_page_says_what_the_runs_show_and_no_more(results):
     text = (results / "reconstruction" / "README.md").read_text()
     assert "- Open: too few runs for a verdict on `default`, `bfloat16`, `bfloat16_products`, `alibi`, `no_p" in text
-    assert "8 of 96 runs are finished." in text
+    assert f"8 of {12 * len(CANDIDATES)} runs are finished." in text
     assert "Without a result yet: most_freq-dc64-seed44-alibi." in text
     lines = text.splitlines()
 

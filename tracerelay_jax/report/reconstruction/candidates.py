@@ -30,6 +30,7 @@ CANDIDATES = (
     Candidate("bfloat16_products", {"product_dtype": "bfloat16"}, "the same in products only: the fastest on a CPU"),
     Candidate("alibi", {"position": "alibi"}, "a relative position that FlashAttention-2 takes as an argument"),
     Candidate("no_position", {"position": "none"}, "the paper names no position information"),
+    Candidate("sigma_0.01", {"init_scale": 0.01}, "half of 0.02: phases that move less at first"),
     Candidate("sigma_0.04", {"init_scale": 0.04}, "midway between 0.02 and uniform's SD of 0.072 at H = 64, as ratios"),
     Candidate("uniform", {"init": "uniform"}, "±1/√fan_in, what PyTorch's linear maps do unless told otherwise"),
     Candidate(
