@@ -8,6 +8,9 @@ Dimension letters used throughout the package, in the paper's notation (Section 
 
 import dataclasses
 import math
+import sys
+
+import numpy as np
 
 from tracerelay_jax.errors import InputError
 
@@ -18,33 +21,57 @@ PHASES = ("turns", "radians")
 ATTENTIONS = ("auto", "reference", "windowed", "pallas", "pallas_interpret")
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Shared:
+    """What all layers of a network have alike; described in `TraceRelayConfig`."""
+
+    hidden: int = 64
+    ffn: int = 256
+    heads: int = 4
+    alpha: float = math.pi
+    inherit_phase: bool = True
+    phase: str = "turns"
+    position: str = "rope"
+    init: str = "normal"
+    init_scale: float = 0.02
+    increment_init_scale: float = 0.0
+    dtype: str = "float32"
+    product_dtype: str = ""
+    attention: str = "auto"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LayerConfig(_Shared):
+    """One layer, by default the paper's; for the rest of the fields see `TraceRelayConfig`.
+
+    Attributes:
+      trace_width: D, its phases.
+      writer_width: width of Right attention; 0 for the trace width.
+      reader_width: width of Left attention; 0 for the trace width.
+      left_window: L, preceding positions that Left attention sees, besides its centre.
+      right_window: R, following positions that Right attention sees, besides its centre.
+      stride: W, positions between a write's centre and its arrival; W > R keeps the layer causal.
+
+    Raises:
+      InputError: naming the field, its value and what is allowed.
+    """
+
+    trace_width: int = 64
+    writer_width: int = 0
+    reader_width: int = 0
+    left_window: int = 15
+    right_window: int = 7
+    stride: int = 8
+
+    def __post_init__(self):
+        for name in ("writer_width", "reader_width"):
+            object.__setattr__(self, name, getattr(self, name) or self.trace_width)
+        _check_shared(self)
+        _check_layer(self)
+
+
 @dataclasses.dataclass(frozen=True)
-class LayerConfig:
-    """One layer's share of a `TraceRelayConfig`; fields as there, without the choice per layer."""
-
-    hidden: int
-    ffn: int
-    heads: int
-    trace_width: int
-    writer_width: int
-    reader_width: int
-    left_window: int
-    right_window: int
-    stride: int
-    alpha: float
-    inherit_phase: bool
-    phase: str
-    position: str
-    init: str
-    init_scale: float
-    increment_init_scale: float
-    dtype: str
-    product_dtype: str
-    attention: str
-
-
-@dataclasses.dataclass(frozen=True)
-class TraceRelayConfig:
+class TraceRelayConfig(_Shared):
     """A stack of TraceRelay layers between a one-hot input projection and a linear head.
 
     `left_window`, `right_window` and `stride` are one number for all layers, or a tuple with one for each.
@@ -78,55 +105,40 @@ class TraceRelayConfig:
 
     inputs: int
     outputs: int
-    hidden: int = 64
-    ffn: int = 256
-    heads: int = 4
     trace_widths: tuple[int, ...] = (64, 64, 64)
     writer_widths: tuple[int, ...] = ()
     reader_widths: tuple[int, ...] = ()
     left_window: int | tuple[int, ...] = 15
     right_window: int | tuple[int, ...] = 7
     stride: int | tuple[int, ...] = 8
-    alpha: float = math.pi
-    inherit_phase: bool = True
-    phase: str = "turns"
-    position: str = "rope"
-    init: str = "normal"
-    init_scale: float = 0.02
-    increment_init_scale: float = 0.0
-    dtype: str = "float32"
-    product_dtype: str = ""
-    attention: str = "auto"
 
     def __post_init__(self):
         for name in ("trace_widths", "writer_widths", "reader_widths", "left_window", "right_window", "stride"):
             value = getattr(self, name)
             if isinstance(value, list):  # a JSON file holds lists; a frozen config must stay hashable
                 object.__setattr__(self, name, tuple(value))
-        _check_scalars(self)
-        _check_widths(self)
-        _check_windows(self)
+        for name in ("inputs", "outputs"):
+            _require_int(self, name, 1)
+        _check_shared(self)
+        _check_lengths(self)
+        _ = self.layers  # which check themselves
 
     @property
     def layers(self) -> tuple[LayerConfig, ...]:
         """The configuration of each layer, from the input to the output."""
-        shared = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(LayerConfig)
-            if field.name in ("hidden", "ffn", "heads", "alpha", "inherit_phase", "phase", "position", "init",
-                              "init_scale", "increment_init_scale", "dtype", "product_dtype", "attention")
-        }  # fmt: skip
-        per_layer = zip(
-            self.trace_widths,
-            self.writer_widths or self.trace_widths,
-            self.reader_widths or self.trace_widths,
-            _per_layer(self, "left_window"),
-            _per_layer(self, "right_window"),
-            _per_layer(self, "stride"),
-            strict=True,
+        shared = {field.name: getattr(self, field.name) for field in dataclasses.fields(_Shared)}
+        own = {
+            "trace_width": self.trace_widths,
+            "writer_width": self.writer_widths or self.trace_widths,
+            "reader_width": self.reader_widths or self.trace_widths,
+            **{name: _per_layer(self, name) for name in _WINDOWS},
+        }
+        return tuple(
+            LayerConfig(**shared, **dict(zip(own, values, strict=True))) for values in zip(*own.values(), strict=True)
         )
-        names = ("trace_width", "writer_width", "reader_width", "left_window", "right_window", "stride")
-        return tuple(LayerConfig(**shared, **dict(zip(names, values, strict=True))) for values in per_layer)
+
+
+_WINDOWS = ("left_window", "right_window", "stride")
 
 
 def _per_layer(config: TraceRelayConfig, name: str) -> tuple[int, ...]:
@@ -140,49 +152,54 @@ def _require(holds: bool, field: str, value, allowed: str):
         raise InputError(f"{field}={value!r}: {allowed}")
 
 
-def _is_int(value) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _require_int(config, name: str, least: int):
+    value = getattr(config, name)
+    integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    _require(integer and value >= least, name, value, f"must be an integer of at least {least}")
 
 
-def _check_scalars(config: TraceRelayConfig):
-    for name in ("inputs", "outputs", "hidden", "ffn", "heads"):
-        value = getattr(config, name)
-        _require(_is_int(value) and value >= 1, name, value, "must be an integer of at least 1")
+def _require_number(config, name: str, least: float, allowed: str):
+    value = getattr(config, name)
+    _require(isinstance(value, int | float) and least <= value < math.inf, name, value, allowed)
+
+
+def _check_shared(config: _Shared):
+    for name in ("hidden", "ffn", "heads"):
+        _require_int(config, name, 1)
     for name, choices in (("phase", PHASES), ("position", POSITIONS), ("init", INITIALISATIONS),
                           ("dtype", DTYPES), ("product_dtype", ("", *DTYPES)), ("attention", ATTENTIONS)):  # fmt: skip
         value = getattr(config, name)
         _require(value in choices, name, value, f"must be one of {', '.join(choice or repr(choice) for choice in choices)}")
-    _require(0 < config.alpha < math.inf, "alpha", config.alpha, "must be a positive number of radians")
-    _require(0 < config.init_scale < math.inf, "init_scale", config.init_scale, "must be positive")
-    scale = config.increment_init_scale
-    _require(0 <= scale < math.inf, "increment_init_scale", scale, "must be positive, or 0 for the same as the rest")
+    _require_number(config, "alpha", sys.float_info.min, "must be a positive number of radians")
+    _require_number(config, "init_scale", sys.float_info.min, "must be positive")
+    _require_number(config, "increment_init_scale", 0.0, "must be positive, or 0 for the same as the rest")
     _require(isinstance(config.inherit_phase, bool), "inherit_phase", config.inherit_phase, "must be True or False")
 
 
-def _check_widths(config: TraceRelayConfig):
-    layers = len(config.trace_widths)
-    _require(layers >= 1, "trace_widths", config.trace_widths, "must hold one width for each layer, at least one")
-    for name in ("trace_widths", "writer_widths", "reader_widths"):
-        widths = getattr(config, name)
-        _require(len(widths) in (0, layers), name, widths, f"must be empty or hold {layers} widths, one a layer")
-        for width in widths:
-            _require(_is_int(width) and width >= 1, name, widths, "every width must be an integer of at least 1")
-    attentions = (("writer_widths", config.writer_widths), ("reader_widths", config.reader_widths))
-    for name, widths in attentions:
-        name = name if widths else "trace_widths"
-        for width in widths or config.trace_widths:
-            _require(width % config.heads == 0, name, width, f"must be divisible by heads={config.heads}")
-            even = config.position != "rope" or (width // config.heads) % 2 == 0
-            _require(even, name, width, f"position='rope' needs an even width for each of heads={config.heads}")
+def _check_layer(config: LayerConfig):
+    for name in ("trace_width", "writer_width", "reader_width"):
+        _require_int(config, name, 1)
+    for name in ("writer_width", "reader_width"):
+        width = getattr(config, name)
+        name = "trace_width" if width == config.trace_width else name
+        _require(width % config.heads == 0, name, width, f"must be divisible by heads={config.heads}")
+        even = config.position != "rope" or (width // config.heads) % 2 == 0
+        _require(even, name, width, f"position='rope' needs an even width for each of heads={config.heads}")
+    for name, least in zip(_WINDOWS, (0, 0, 1), strict=True):
+        _require_int(config, name, least)
+    right, stride = config.right_window, config.stride
+    past = "a write may only arrive when everything it saw is in the past"
+    _require(stride > right, "stride", stride, f"must exceed right_window={right}: {past}")
 
 
-def _check_windows(config: TraceRelayConfig):
-    layers = len(config.trace_widths)
-    for name, least in (("left_window", 0), ("right_window", 0), ("stride", 1)):
+def _check_lengths(config: TraceRelayConfig):
+    widths = config.trace_widths
+    _require(isinstance(widths, tuple) and len(widths) >= 1, "trace_widths", widths,
+             "must hold one width for each layer, at least one")  # fmt: skip
+    for name in ("writer_widths", "reader_widths"):
+        value = getattr(config, name)
+        _require(isinstance(value, tuple) and len(value) in (0, len(widths)), name, value,
+                 f"must be empty or hold {len(widths)} widths, one a layer")  # fmt: skip
+    for name in _WINDOWS:
         values = _per_layer(config, name)
-        _require(len(values) == layers, name, values, f"must be one number or {layers}, one a layer")
-        _require(all(_is_int(value) and value >= least for value in values), name, getattr(config, name),
-                 f"must hold integers of at least {least}")  # fmt: skip
-    for stride, right in zip(_per_layer(config, "stride"), _per_layer(config, "right_window"), strict=True):
-        _require(stride > right, "stride", stride, f"must exceed right_window={right}: a write may only arrive "
-                 "when everything it saw is in the past")  # fmt: skip
+        _require(len(values) == len(widths), name, values, f"must be one number or {len(widths)}, one a layer")

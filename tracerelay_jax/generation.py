@@ -141,7 +141,11 @@ def prefill(
         return x[:, remainder:].reshape(rows, -1, chunk).swapaxes(0, 1)
 
     begun = jnp.array(cache is not None)
-    carry = begun, jnp.zeros((rows, model.config.outputs)), init_cache(model.config, rows) if cache is None else cache
+    carry = (
+        begun,
+        jnp.zeros((rows, model.config.outputs), jnp.float32),
+        init_cache(model.config, rows) if cache is None else cache,
+    )
     if remainder:
         carry, _ = step(carry, (prompt[:, :remainder], valid[:, :remainder]))
     if length > remainder:

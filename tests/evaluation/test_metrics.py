@@ -102,6 +102,14 @@ def test_answers_equal_repeated_full_forward_passes(root):
     assert len(np.unique(got)) > 1
 
 
+def test_a_predictor_keeps_predictions_at_the_last_positions_apart(root):
+    experiment, model, params = setup(root, "dyck")
+    predictor = Predictor(model, 4, Reporter(io.StringIO()))
+    batch = make_examples(experiment.task, 6, 20, 5).batch
+    whole = predictor.predict(params, batch)
+    np.testing.assert_array_equal(predictor.predict(params, batch, last=3).outputs, whole.outputs[:, -3:])
+
+
 def test_fingerprints_tell_examples_apart_and_do_not_depend_on_the_model():
     task = tasks.make("most_freq")
     first, again = (make_examples(task, 20261006, 128, 64).fingerprint for _ in range(2))

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import itertools
 import math
 
@@ -9,7 +10,17 @@ import numpy as np
 import pytest
 
 from tests import oracle
-from tracerelay_jax import InputError, TraceRelay, TraceRelayConfig, init_cache, parameter_count
+from tracerelay_jax import (
+    InputError,
+    LayerConfig,
+    TraceRelay,
+    TraceRelayConfig,
+    TraceRelayLayer,
+    generate,
+    init_cache,
+    init_layer_cache,  # fmt: skip
+    parameter_count,
+)
 
 SMALL = TraceRelayConfig(
     inputs=5, outputs=4, hidden=12, ffn=20, heads=2, trace_widths=(8, 4), left_window=5, right_window=2, stride=4,
@@ -239,15 +250,56 @@ def test_a_foreign_cache_is_refused():
         model.apply(params, tokens, last=0)
 
 
+def test_input_of_another_kind_is_refused():
+    model, params = make(SMALL)
+    tokens = tokens_of(SMALL, 2, 3)
+    mask = np.ones((2, 3), bool)
+    for arguments, message in (
+        ((tokens.tolist(),), "tokens of type list: must be an array"),
+        ((tokens[0],), r"tokens of shape \(3,\): must be \(B, T\)"),
+        ((tokens.astype(float),), "tokens of type float64: must be integers"),
+        ((tokens, mask[:1]), r"valid=bool\[1, 3\]: must be bool\[2, 3\]"),
+        ((tokens, mask.astype(int)), r"valid=int64\[2, 3\]: must be bool\[2, 3\]"),
+    ):
+        for call in (model.apply, functools.partial(generate, model, steps=2)):
+            with pytest.raises(InputError, match=message):
+                call(params, *arguments)
+
+
+def test_a_layer_alone_is_the_layer_of_a_network():
+    """On hidden states of one's own, whole and in chunks."""
+    config = LayerConfig(hidden=12, ffn=20, heads=2, trace_width=8, left_window=5, right_window=2, stride=4)
+    assert config == dataclasses.replace(SMALL, trace_widths=(8,), init_scale=0.02).layers[0]
+    layer = TraceRelayLayer(config)
+    h = jax.random.normal(jax.random.key(0), (2, 13, 12))
+    params = jax.tree.map(lambda x: 10 * x, layer.init(jax.random.key(1), h))
+    whole, _ = layer.apply(params, h)
+    np.testing.assert_array_equal(whole, layer.apply(params, h, np.ones((2, 13), bool), init_layer_cache(config, 2))[0])
+    first, cache = layer.apply(params, h[:, :6])
+    second, _ = layer.apply(params, h[:, 6:], cache=cache)
+    np.testing.assert_allclose(np.concatenate([first, second], axis=1), whole, atol=1e-4)
+    assert np.abs(whole - h).max() > 0.1
+    for arguments, message in (
+        ((h[0],), r"h_BTH=float32\[13, 12\]: must be float32\[B, T, 12\]"),
+        ((h.astype(jnp.bfloat16),), r"h_BTH=bfloat16\[2, 13, 12\]: must be float32"),
+        ((h, np.ones((2, 13))), r"valid=float64\[2, 13\]: must be bool"),
+        ((h[:1], None, cache), r"cache.right_query=float32\[2, 4, 2, 4\]: this configuration with batch size 1 has"),
+    ):
+        with pytest.raises(InputError, match=message):
+            layer.apply(params, *arguments)
+    with pytest.raises(InputError, match="stride=7: must exceed right_window=7"):
+        LayerConfig(stride=7)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"trace_widths": (64, 18, 64)}, r"trace_widths=18: must be divisible by heads=4"),
-        ({"trace_widths": (64, 4, 64)}, r"trace_widths=4: position='rope' needs an even width"),
+        ({"trace_widths": (64, 18, 64)}, r"trace_width=18: must be divisible by heads=4"),
+        ({"trace_widths": (64, 4, 64)}, r"trace_width=4: position='rope' needs an even width"),
         ({"stride": 7}, r"stride=7: must exceed right_window=7"),
         ({"stride": (8, 8, 7)}, r"stride=7: must exceed right_window=7"),
         ({"left_window": (15, 15)}, r"left_window=\(15, 15\): must be one number or 3"),
-        ({"left_window": -1}, r"left_window=-1: must hold integers of at least 0"),
+        ({"left_window": -1}, r"left_window=-1: must be an integer of at least 0"),
         ({"writer_widths": (64,)}, r"writer_widths=\(64,\): must be empty or hold 3"),
         ({"alpha": math.inf}, r"alpha=inf: must be a positive number"),
         ({"dtype": "float16"}, r"dtype='float16': must be one of float32, bfloat16"),
@@ -256,6 +308,9 @@ def test_a_foreign_cache_is_refused():
         ({"heads": 0}, r"heads=0: must be an integer of at least 1"),
         ({"inherit_phase": 1}, r"inherit_phase=1: must be True or False"),
         ({"trace_widths": ()}, r"trace_widths=\(\): must hold one width"),
+        ({"trace_widths": 64}, r"trace_widths=64: must hold one width"),
+        ({"reader_widths": None}, r"reader_widths=None: must be empty or hold 3"),
+        ({"alpha": "pi"}, r"alpha='pi': must be a positive number"),
     ],
 )
 def test_a_bad_configuration_names_field_value_and_what_is_allowed(fields, message):

@@ -167,6 +167,11 @@ def test_automatic_choice_on_a_gpu(monkeypatch):
         q, k, v, valid = inputs(8, 3, 0, width=width)
         program = str(jax.make_jaxpr(lambda q, k, v, valid=valid: local_attention(q, k, v, valid, 3, 0))(q, k, v))
         assert ("pallas_call" in program) == kernels
+    with jax.default_device(jax.devices("cpu")[0]):  # whatever else the machine has
+        program = str(
+            jax.make_jaxpr(lambda q, k, v, valid=valid: local_attention(q, k, v, valid, 3, 0))(*inputs(8, 3, 0)[:3])
+        )
+    assert "pallas_call" not in program
 
 
 def test_memory_of_windowed_attention_is_linear():

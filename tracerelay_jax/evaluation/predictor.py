@@ -41,7 +41,7 @@ class Predictor:
             logits, _ = self._model.apply(params, rows.tokens, rows.valid, last=last)
             return _predictions(logits, jax.tree.map(lambda x: x[:, -logits.shape[1] :], rows))
 
-        return self._run("evaluation", forward, params, batch)
+        return self._run("evaluation", last, forward, params, batch)
 
     def predict_answers(self, params, task: MostFreq, batch: Batch) -> tuple[Predictions, np.ndarray]:
         """Teacher-forced predictions (B, V + 1) after the source, and free greedy outputs (B, V + 1), no answer fed in.
@@ -59,14 +59,15 @@ class Predictor:
             free = generate(self._model, params, separators, steps=task.answer_limit, feed_back=task.feed_back, cache=cache)
             return _predictions(logits, answers), free.outputs
 
-        return self._run("generation", forward, params, batch)
+        return self._run("generation", task, forward, params, batch)
 
-    def _run(self, name: str, forward, params, rows):
+    def _run(self, name: str, option, forward, params, rows):
+        """Runs `forward`, which the name, what it closes over (`option`) and the number of positions determine."""
         count, positions = jax.tree.leaves(rows)[0].shape
         parts = []
         for start in range(0, count, self._batch_size):
             part = jax.tree.map(lambda x, start=start: self._take(x, start), rows)
-            run = self._compile((name, positions), forward, params, part)
+            run = self._compile((name, positions, option), forward, params, part)
             parts.append(jax.tree.map(np.asarray, run(params, part)))
         return jax.tree.map(lambda *arrays: np.concatenate(arrays)[:count], *parts)
 
@@ -76,7 +77,7 @@ class Predictor:
         missing = self._batch_size - len(part)
         return np.concatenate([part, np.repeat(part[:1], missing, axis=0)]) if missing else part
 
-    def _compile(self, key: tuple[str, int], forward, params, part):
+    def _compile(self, key: tuple, forward, params, part):
         if key not in self._compiled:
             with self._reporter.compiling(f"{key[0]}, {key[1]} positions"):
                 mapped = jax.jit(map_over_rows(forward, self._mesh))

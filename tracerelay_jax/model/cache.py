@@ -43,10 +43,11 @@ Cache = tuple[LayerCache, ...]
 
 def init_cache(config: TraceRelayConfig, batch_size: int) -> Cache:
     """Returns the cache before the first position: one `LayerCache` a layer, nothing valid, all phases zero."""
-    return tuple(_init_layer_cache(layer, batch_size) for layer in config.layers)
+    return tuple(init_layer_cache(layer, batch_size) for layer in config.layers)
 
 
-def _init_layer_cache(config: LayerConfig, batch_size: int) -> LayerCache:
+def init_layer_cache(config: LayerConfig, batch_size: int) -> LayerCache:
+    """Returns one layer's cache before the first position."""
     dtype = jnp.dtype(config.dtype)
     right = (batch_size, config.stride, config.heads, config.writer_width // config.heads)
     left = (batch_size, max(config.left_window, 1), config.heads, config.reader_width // config.heads)
@@ -65,17 +66,29 @@ def _init_layer_cache(config: LayerConfig, batch_size: int) -> LayerCache:
 
 def check_cache(config: TraceRelayConfig, batch_size: int, cache: Cache) -> None:
     """Raises InputError, naming the first field that differs, unless `cache` is one of this configuration and batch size."""
-    expected = jax.eval_shape(lambda: init_cache(config, batch_size))
-    if not isinstance(cache, tuple) or len(cache) != len(expected):
+    layers = len(config.layers)
+    if not isinstance(cache, tuple) or len(cache) != layers:
         held = len(cache) if isinstance(cache, tuple) else type(cache).__name__
-        raise InputError(f"cache={held}: must be a tuple of {len(expected)} layers, from init_cache or an earlier apply")
-    for index, (layer, wanted) in enumerate(zip(cache, expected, strict=True)):
-        if not isinstance(layer, LayerCache):
-            raise InputError(f"cache[{index}]={type(layer).__name__}: must be a LayerCache")
-        for name in LayerCache._fields:
-            got, want = (_describe(getattr(x, name)) for x in (layer, wanted))
-            if got != want:
-                raise InputError(f"cache[{index}].{name}={got}: this configuration with batch size {batch_size} has {want}")
+        raise InputError(f"cache={held}: must be a tuple of {layers} layers, from init_cache or an earlier apply")
+    for index, (layer, held) in enumerate(zip(config.layers, cache, strict=True)):
+        check_layer_cache(layer, batch_size, held, f"cache[{index}]")
+
+
+def check_layer_cache(config: LayerConfig, batch_size: int, cache: LayerCache, name: str = "cache") -> None:
+    """As `check_cache` for one layer; errors call it `name`."""
+    if not isinstance(cache, LayerCache):
+        raise InputError(f"{name}={type(cache).__name__}: must be a LayerCache")
+    expected = jax.eval_shape(lambda: init_layer_cache(config, batch_size))
+    for field in LayerCache._fields:
+        got, want = (_describe(getattr(x, field)) for x in (cache, expected))
+        if got != want:
+            raise InputError(f"{name}.{field}={got}: this configuration with batch size {batch_size} has {want}")
+
+
+def check_valid(valid: jax.Array, shape: tuple[int, ...]) -> None:
+    """Raises InputError unless `valid` is bool and of this shape: other numbers would turn into the cache's."""
+    if valid.shape != shape or valid.dtype != bool:
+        raise InputError(f"valid={valid.dtype}{list(valid.shape)}: must be bool{list(shape)}")
 
 
 def _describe(tree) -> str:

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from tracerelay_jax.config import LayerConfig
-from tracerelay_jax.model.cache import PHASE_OPS, LayerCache
+from tracerelay_jax.errors import InputError
+from tracerelay_jax.model.cache import PHASE_OPS, LayerCache, check_layer_cache, check_valid, init_layer_cache
 from tracerelay_jax.model.modules import GatedFFN, Linear, Projections, RMSNorm, increment_initializer
 from tracerelay_jax.ops.attention import local_attention
 from tracerelay_jax.ops.lineages import lineage_any
@@ -21,13 +22,25 @@ class TraceRelayLayer(nn.Module):
 
     @nn.compact
     def __call__(
-        self, h_BTH: jax.Array, valid_BT: jax.Array, cache: LayerCache, last: int | None = None
+        self, h_BTH: jax.Array, valid_BT: jax.Array | None = None, cache: LayerCache | None = None, last: int | None = None
     ) -> tuple[jax.Array, LayerCache]:
-        """Returns h^l (B, T, H) of h^{l-1} (B, T, H), and the cache after the chunk; valid_BT marks valid inputs.
+        """Runs the next T positions.
 
-        With `last`, h^l at as many of the last positions only: all positions write, and only what these see is read.
+        Args:
+          h_BTH: (B, T, H) h^{l-1}, of the configuration's dtype.
+          valid_BT: (B, T) bool, False at inputs that are never seen; all True if None.
+          cache: the state after the positions before, by default that of a sequence's start.
+          last: gives h^l at as many of the last positions only: all positions write, and only what these see is read.
+
+        Returns:
+          h^l (B, T or last, H), of the dtype of h^{l-1}, and the cache after the last position.
+
+        Raises:
+          InputError: for h^{l-1} of another width or dtype, valid_BT of another shape or not bool, or a cache of another
+            configuration, batch size or dtype.
         """
         c = self.config
+        valid_BT, cache = _checked(c, h_BTH, valid_BT, cache)
         phases = PHASE_OPS[c.phase]
         outputs = min(last or h_BTH.shape[1], h_BTH.shape[1])
         read = min(outputs + c.left_window, h_BTH.shape[1])  # the positions that Left attention sees for these
@@ -49,7 +62,7 @@ class TraceRelayLayer(nn.Module):
 
         cos_BTD, sin_BTD = phases.cos_sin(theta)  # Eq. (4); zeros until the lineage has received a valid update
         readout = jnp.where(v_BT[..., None], jnp.concatenate([cos_BTD, sin_BTD], axis=-1), 0.0)
-        m_BTH = h_BTH + Linear(c, c.hidden, name="P_phi")(readout)
+        m_BTH = h_BTH + Linear(c, c.hidden, name="P_phi")(readout.astype(h_BTH.dtype))
 
         o_left, left = self._left_reader(m_BTH, valid_BT, cache, outputs)  # Eq. (5)
 
@@ -82,6 +95,20 @@ class TraceRelayLayer(nn.Module):
         o_left = local_attention(query[:, -outputs:], *context, c.left_window, 0, c.position, c.attention)
         o_left = Linear(c, c.reader_width, name="left_out")(_merge_heads(o_left))
         return o_left, {name: x[:, length:] for name, x in row.items()}
+
+
+def _checked(config: LayerConfig, h_BTH, valid_BT, cache) -> tuple[jax.Array, LayerCache]:
+    """The validity and the cache of these inputs, filled in where they are None."""
+    if h_BTH.ndim != 3 or h_BTH.shape[-1] != config.hidden or h_BTH.dtype != config.dtype:
+        raise InputError(f"h_BTH={h_BTH.dtype}{list(h_BTH.shape)}: must be {config.dtype}[B, T, {config.hidden}]")
+    batch_size, length, _ = h_BTH.shape
+    if valid_BT is None:
+        valid_BT = jnp.ones((batch_size, length), bool)
+    check_valid(valid_BT, (batch_size, length))
+    if cache is None:
+        return valid_BT, init_layer_cache(config, batch_size)
+    check_layer_cache(config, batch_size, cache)
+    return valid_BT, cache
 
 
 def _merge_heads(x_BTNK: jax.Array) -> jax.Array:

@@ -2,11 +2,12 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 
 from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.errors import InputError
-from tracerelay_jax.model.cache import Cache, check_cache, init_cache
+from tracerelay_jax.model.cache import Cache, check_cache, check_valid, init_cache
 from tracerelay_jax.model.layer import TraceRelayLayer
 from tracerelay_jax.model.modules import Linear, RMSNorm, bias_initializer
 
@@ -42,8 +43,8 @@ class TraceRelay(nn.Module):
           logits (B, T or last, outputs) in float32, meaningless at padding, and the cache after the last position.
 
         Raises:
-          InputError: for tokens without a row or a position, valid of another shape, a cache of another configuration,
-            batch size or dtype, and last below 1.
+          InputError: for tokens that are no integers (B, T), valid of another shape or not bool, a cache of another
+            configuration, batch size or dtype, and last below 1.
         """
         c = self.config
         check_input(tokens, valid)
@@ -68,11 +69,15 @@ class TraceRelay(nn.Module):
 
 
 def check_input(tokens: jax.Array, valid: jax.Array | None) -> None:
-    """Raises InputError unless `tokens` is (B, T), both at least 1, and `valid` of its shape or None."""
+    """Raises InputError unless `tokens` are integers (B, T), both at least 1, and `valid` is bool of that shape or None."""
+    if not isinstance(tokens, jax.Array | np.ndarray):
+        raise InputError(f"tokens of type {type(tokens).__name__}: must be an array")
     if len(tokens.shape) != 2 or 0 in tokens.shape:
         raise InputError(f"tokens of shape {tokens.shape}: must be (B, T), both at least 1")
-    if valid is not None and valid.shape != tokens.shape:
-        raise InputError(f"valid of shape {valid.shape}: must have the shape of tokens, {tokens.shape}")
+    if not jnp.issubdtype(tokens.dtype, jnp.integer):
+        raise InputError(f"tokens of type {tokens.dtype}: must be integers")
+    if valid is not None:
+        check_valid(valid, tokens.shape)
 
 
 def parameter_count(config: TraceRelayConfig) -> int:

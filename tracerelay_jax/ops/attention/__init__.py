@@ -52,7 +52,7 @@ def local_attention(
         - `pallas`: the same walk as GPU kernels; stores one number a query besides the output. Heads of width
           4, 8, 16, 32, 64.
         - `pallas_interpret`: those kernels step by step on any device, slowly, for tests.
-        - `auto`: `pallas` where JAX's default backend is a GPU and the kernels serve the case, else `windowed`.
+        - `auto`: `pallas` where JAX's default device is a GPU and the kernels serve the case, else `windowed`.
 
         All but `reference` have reverse-mode gradients only.
 
@@ -76,8 +76,13 @@ def local_attention(
     return _IMPLEMENTATIONS[implementation](*arguments)
 
 
+def _default_platform() -> str:
+    device = jax.config.jax_default_device  # a Device, the name of a platform, or None
+    return getattr(device, "platform", device) or jax.default_backend()
+
+
 def _automatic(*arguments) -> jax.Array:
-    if jax.default_backend() == "gpu":
+    if _default_platform() == "gpu":
         try:
             return pallas_attention(*arguments)
         except NotImplementedError:

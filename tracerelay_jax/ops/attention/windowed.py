@@ -71,13 +71,13 @@ def _attend_forward(q, k, v, masked, heads, tables, bias):
         products = [a * b for a, b in zip(_channels(_turned(halves, tables, j, -1)), _met(k, j, heads, row), strict=True)]
         return scores.at[j].set(tree_sum(products) + bias[j] + _met(masked, j, heads, row))
 
-    scores = jax.lax.fori_loop(0, window, score, jnp.zeros((window, *row)))
+    scores = jax.lax.fori_loop(0, window, score, jnp.zeros((window, *row), q.dtype))
     top = functools.reduce(jnp.maximum, scores)  # not `scores.max`: what XLA:CPU fuses with a reduction rounds by its shape
     weights = jnp.where(scores < 0.5 * MASKED, 0.0, jnp.exp(scores - top))  # a NaN stays one
     total = tree_sum(weights)
     weights = weights * (1.0 / jnp.where(total == 0.0, 1.0, total))
 
-    out = jax.lax.fori_loop(0, window, lambda j, out: out + weights[j] * _met(v, j, heads, row), jnp.zeros(q.shape))
+    out = jax.lax.fori_loop(0, window, lambda j, out: out + weights[j] * _met(v, j, heads, row), jnp.zeros_like(q))
     return out, (q, k, v, weights)
 
 
