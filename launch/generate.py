@@ -1,5 +1,6 @@
-"""Answers sources with the best checkpoint of a run: reads a source a line, prints the outputs, a line each.
+"""Answers sources with a trained model: reads a source a line, prints the outputs, a line each.
 
+    python launch/generate.py --model=most_freq-dc16-seed42 --input=sources.txt
     echo "0 0 1 0 2 1 1 1 3 3 1 4" | python launch/generate.py --workdir=runs/most_freq-dc16-seed42
     python launch/generate.py --workdir=runs/dyck-dc16-seed42 --input=words.txt --temperature=0.8 --top_k=4
 
@@ -19,9 +20,12 @@ from tracerelay_jax.generation import Sampling
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.prompts import answer, read_sources
 from tracerelay_jax.run_folder import RunFolder
+from tracerelay_jax.trained import Trained, read_or_shipped
 from tracerelay_jax.training.loop import load_best
 
-_WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
+_WORKDIR = flags.DEFINE_string("workdir", None, "A run's folder, for its best checkpoint.")
+_MODEL = flags.DEFINE_string("model", None, "Instead: a file of launch/export.py, or the name of a model of the package.")
+flags.mark_flags_as_mutual_exclusive(["workdir", "model"], required=True)
 _INPUT = flags.DEFINE_string("input", "-", "File of sources; - is standard input.")
 _TEMPERATURE = flags.DEFINE_float("temperature", 0.0, "0 takes the likeliest output.", lower_bound=0.0)
 _TOP_K = flags.DEFINE_integer(
@@ -34,15 +38,11 @@ _CHUNK = flags.DEFINE_integer("chunk", 512, "Positions that are run at a time; b
 
 def main(_):
     """Runs the program."""
-    folder = RunFolder(_WORKDIR.value)
-    experiment = make_experiment(folder.read_config())
+    trained = read_or_shipped(_MODEL.value) if _MODEL.value else _best(RunFolder(_WORKDIR.value))
     text = sys.stdin.read() if _INPUT.value == "-" else pathlib.Path(_INPUT.value).read_text(encoding="utf-8")
-    sources = read_sources(text.splitlines(), experiment.task)
-    _, params = load_best(folder)
+    sources = read_sources(text.splitlines(), trained.task)
     answers = answer(
-        TraceRelay(experiment.model),
-        params,
-        experiment.task,
+        *trained,
         sources,
         batch_size=_BATCH_SIZE.value,
         chunk=_CHUNK.value,
@@ -51,6 +51,12 @@ def main(_):
     )
     for outputs in answers:
         print(*outputs, flush=True)
+
+
+def _best(folder: RunFolder) -> Trained:
+    experiment = make_experiment(folder.read_config())
+    _, params = load_best(folder)
+    return Trained(TraceRelay(experiment.model), params, experiment.task)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ Dimension letters used throughout the package, in the paper's notation (Section 
 
 import dataclasses
 import math
+import re
 import sys
 
 import numpy as np
@@ -121,7 +122,10 @@ class TraceRelayConfig(_Shared):
             _require_int(self, name, 1)
         _check_shared(self)
         _check_lengths(self)
-        _ = self.layers  # which check themselves
+        try:
+            _ = self.layers  # which check themselves
+        except InputError as error:
+            raise InputError(re.sub("^(trace|writer|reader)_width=", r"\1_widths=", str(error))) from None
 
     @property
     def layers(self) -> tuple[LayerConfig, ...]:

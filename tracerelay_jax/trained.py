@@ -59,6 +59,11 @@ def read_shipped(name: str) -> Trained:
     return read(_SHIPPED / f"{name}.npz")
 
 
+def read_or_shipped(text: str) -> Trained:
+    """Reads the .npz file of this path, or the model of the package of this name."""
+    return read(text) if text.endswith(".npz") else read_shipped(text)
+
+
 def shipped() -> list[str]:
     """The names of the runs whose best checkpoints come with the package."""
     return sorted(path.stem for path in _SHIPPED.glob("*.npz"))

@@ -65,6 +65,8 @@ def test_train_then_evaluate_then_export_then_generate(root, tmp_path):
     types = [[int(word) for word in line.split()] for line in answered.stdout.splitlines()]
     assert [len(line) for line in types] == [1, 3]
     assert all(0 <= output < 8 for line in types for output in line)
+    again = run(root, "generate.py", "--model=model.npz", text="0 1 9\n3 4 5\n", cwd=tmp_path)
+    assert again.stdout == answered.stdout, again.stderr
 
 
 CONFIG = "--config=configs/most_freq.py"
@@ -91,6 +93,8 @@ CONFIG = "--config=configs/most_freq.py"
         ("train.py", [CONFIG, "--workdir=/dev/null/run"], "workdir=/dev/null/run: cannot be written"),
         ("train.py", [CONFIG, "--workdir=tests"], "workdir=tests: must be empty, new, or the folder of a run"),
         ("evaluate.py", ["--workdir=tests"], "workdir=tests: must be the folder of a run (it has no config.json)"),
+        ("generate.py", [], "workdir"),
+        ("generate.py", ["--model=parity"], "trained model 'parity': must be one of equal_repeats-dc16-seed42"),
         ("export.py", ["--workdir=tests", "--output=model.txt"], "output=model.txt: must end in .npz"),
         ("benchmark.py", ["speed"], "command 'speed': must be one of decode, attention, start, stream, train"),
         ("benchmark.py", ["decode", "--contexts=1k"], "contexts='1k': must be positive whole numbers"),

@@ -294,8 +294,8 @@ def test_a_layer_alone_is_the_layer_of_a_network():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"trace_widths": (64, 18, 64)}, r"trace_width=18: must be divisible by heads=4"),
-        ({"trace_widths": (64, 4, 64)}, r"trace_width=4: position='rope' needs an even width"),
+        ({"trace_widths": (64, 18, 64)}, r"trace_widths=18: must be divisible by heads=4"),
+        ({"trace_widths": (64, 4, 64)}, r"trace_widths=4: position='rope' needs an even width"),
         ({"stride": 7}, r"stride=7: must exceed right_window=7"),
         ({"stride": (8, 8, 7)}, r"stride=7: must exceed right_window=7"),
         ({"left_window": (15, 15)}, r"left_window=\(15, 15\): must be one number or 3"),
