@@ -1,7 +1,7 @@
 """Bounded Dyck-(8, 10): predict the type of each closing bracket. Nine of the paper's runs.
 
     python launch/train.py --config=configs/dyck.py:dc=64
-    python launch/train.py --config=configs/dyck.py:dc=16,seed=44 --config.task_options.depth=6
+    python launch/train.py --config=configs/dyck.py:dc=16,seed=44 --workdir=runs/depth6 --config.task_options.depth=6
 
 Arguments, after the colon and separated by commas:
 

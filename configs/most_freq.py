@@ -1,7 +1,7 @@
 """Most-Freq: list five symbols by descending frequency, then end. Nine of the paper's runs.
 
     python launch/train.py --config=configs/most_freq.py:dc=16
-    python launch/train.py --config=configs/most_freq.py:dc=64,seed=43 --config.training.updates=5000
+    python launch/train.py --config=configs/most_freq.py:dc=64,seed=43 --workdir=runs/short --config.training.updates=5000
 
 Arguments, after the colon and separated by commas:
 

@@ -7,8 +7,9 @@
     python launch/benchmark.py train       an update of each task beside its matrix products alone; longer sequences
     python launch/benchmark.py peers       other sequence models of as many parameters side by side; needs '.[peers]'
 
---dc sets the trace width of the middle layer of the paper's network; --output=FILE.json also writes the figures, with the
-command, the versions and the machine, and of attention, train and peers a chart beside it, FILE.png.
+--dc sets the trace width of the middle layer of the paper's network; attention has --widths instead, and train
+--train_widths. --output=FILE.json also writes the figures, with the command, the versions and the machine, and of attention,
+train and peers a chart beside it, FILE.png.
 """
 
 import json

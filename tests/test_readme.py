@@ -23,4 +23,6 @@ def test_files_that_the_readme_names_exist(root):
 def test_its_table_of_results_is_the_report_s(root):
     rows = re.findall(r"^\| (?:Equal Repeats|Dyck|Most-Freq) \|.*$", (root / "README.md").read_text(), re.MULTILINE)
     assert rows
+    done = re.search(r"\d+ finished runs \(.*?\); the paper has 36", (root / "README.md").read_text())[0]
+    assert done in (root / "results" / "report" / "README.md").read_text()
     assert set(rows) <= set((root / "results" / "report" / "README.md").read_text().splitlines())

@@ -16,7 +16,7 @@ _PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "tra
 def describe() -> dict[str, dict[str, Any]]:
     """The versions of Python and the packages, and the device with the machine around it."""
     return {
-        "versions": {name: importlib.metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
+        "versions": {name: _version(name) for name in _PACKAGES} | {"python": platform.python_version()},
         "device": {"kind": jax.devices()[0].device_kind, "count": jax.device_count(), "machine": platform.machine(),
                    "processor": _processor(), "cores": os.cpu_count()},
     }  # fmt: skip
@@ -25,6 +25,14 @@ def describe() -> dict[str, dict[str, Any]]:
 def peak_memory() -> int:
     """The most bytes of memory that this process has held so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _version(package: str) -> str | None:
+    """None for a package that is on the path but not installed, as this one may be: no reason to lose a run's result."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _processor() -> str:
