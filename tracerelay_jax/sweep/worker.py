@@ -2,13 +2,15 @@
 
     python -m tracerelay_jax.sweep.worker FOLDER CORE,CORE,...
 
-It reports on standard output, a JSON object a line, and ends with its parent, which holds its standard input.
+It reports on standard output, a JSON object a line, and ends with its parent, which holds its standard input. What makes it
+fail is the last line of its standard error.
 """
 
 import json
 import os
 import sys
 import threading
+import traceback
 from typing import Any
 
 from tracerelay_jax import cli
@@ -29,6 +31,14 @@ def main(path: str, cores: str) -> None:
         train_and_evaluate(make_experiment(folder.read_config()), folder, MessageReporter(_send))
     except (InputError, FloatingPointError) as error:
         sys.exit(str(error))
+    except Exception as error:  # whose own last line may be a note that JAX adds about its tracebacks
+        traceback.print_exc()
+        sys.exit(_in_a_line(error))
+
+
+def _in_a_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return ": ".join([type(error).__name__, *lines[:1]])
 
 
 def _send(message: dict[str, Any]) -> None:
