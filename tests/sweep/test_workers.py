@@ -46,6 +46,11 @@ sys.stdout.buffer.write(b"no UTF-8: \xff\n")
     assert lines[5:] == ["sweep  1 of 1 ended, 0 running, 0 left"]
 
 
+def test_workers_are_for_cpu_cores_whatever_the_machine_has(sweep, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    assert sweep("import os; print(os.environ['JAX_PLATFORMS'])")[1][0] == "run  cpu"
+
+
 def test_output_that_cannot_be_read_is_a_failure(sweep, monkeypatch):
     monkeypatch.setattr(processes, "_as_message", lambda line: 1 / 0)
     monkeypatch.setattr(threading, "excepthook", lambda _: None)  # which would print the error

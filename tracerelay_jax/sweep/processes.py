@@ -25,7 +25,8 @@ class _Worker:
     def __init__(self, folder: RunFolder, cores: list[int], messages: queue.Queue):
         self.name, self.cores = folder.path.name, cores
         self.failure: str | None = "its output could not be read"  # until its end says otherwise
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        # Without a platform each would take its share of the one GPU or TPU.
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self._process = subprocess.Popen(_command(folder, cores), **pipes, text=True, errors="replace", env=environment)
         threading.Thread(target=self._listen, args=(messages,), daemon=True).start()
