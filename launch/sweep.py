@@ -9,6 +9,7 @@ config are mapped over the devices. With --distributed the runs are dealt out ov
 given by --coordinator, --processes and --process; with --share=0/4 to 3/4 over four jobs that do not know each other.
 """
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from ml_collections import config_flags
 
 from tracerelay_jax import cli
 from tracerelay_jax.errors import InputError
-from tracerelay_jax.hosts import leave_with_share
+from tracerelay_jax.hosts import gpus_for_another_program, leave_with_share
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.sweep.plan import configs_of, deal, plan
 from tracerelay_jax.sweep.sweep import METHODS, sweep
@@ -38,7 +39,9 @@ def main(_):
     runs = plan(configs, pathlib.Path(_WORKDIR.value))
     share = _parse_share(_SHARE.value)
     if _JOIN(accelerators=False):
-        sys.exit(subprocess.call([sys.executable, *sys.argv, "--nodistributed", f"--share={leave_with_share()}"]))
+        environment = {**os.environ, **gpus_for_another_program(os.environ)}
+        command = [sys.executable, *sys.argv, "--nodistributed", f"--share={leave_with_share()}"]
+        sys.exit(subprocess.call(command, env=environment))
     runs = deal(runs, *share)
     for run in runs:
         run.folder.create_or_check(run.config, sys.argv)

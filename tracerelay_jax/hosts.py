@@ -1,9 +1,14 @@
 """Several processes, on one host or many, as one: `jax.distributed`."""
 
+from collections.abc import Mapping
+
 import jax
 from jax.experimental import multihost_utils
 
 from tracerelay_jax.errors import InputError
+
+# Where JAX keeps the GPUs that a cluster gives this process, and what tells another program: JAX's setting is not inherited.
+_VISIBLE_GPUS = {"jax_cuda_visible_devices": "CUDA_VISIBLE_DEVICES", "jax_rocm_visible_devices": "HIP_VISIBLE_DEVICES"}
 
 
 def join(coordinator: str | None, processes: int | None, process: int | None) -> None:
@@ -40,3 +45,17 @@ def leave_with_share() -> str:
     share = f"{jax.process_index()}/{jax.process_count()}"
     jax.distributed.shutdown()
     return share
+
+
+def gpus_for_another_program(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that keep a program with this environment to the GPUs that the cluster gave this process, if it did."""
+    given = {variable: jax.config.values.get(setting, "all") for setting, variable in _VISIBLE_GPUS.items()}
+    return {variable: _choose(places, environment.get(variable)) for variable, places in given.items() if places != "all"}
+
+
+def _choose(places: str, visible: str | None) -> str:
+    """Those at `places` of the visible GPUs, which is where JAX counts; all, where each task is shown but its own."""
+    if visible is None:
+        return places
+    names = visible.split(",")
+    return ",".join(names[int(place)] for place in places.split(",") if int(place) < len(names)) or visible

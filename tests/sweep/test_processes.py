@@ -22,10 +22,19 @@ TINY = [
 NAMES = ["dyck-dc16-seed42", "dyck-dc16-seed43", "dyck-dc16-seed44"]
 
 
-def start(root, program, *arguments, devices=2):
-    command = [sys.executable, str(root / "launch" / program), *TINY, *arguments]
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)}
+def start(root, program, *arguments, before="", **variables):
+    """Starts a program; `before` is run first, in the same process."""
+    interpreter = [sys.executable, *(["-c", before + _THEN_THE_PROGRAM] if before else [])]
+    command = [*interpreter, str(root / "launch" / program), *TINY, *arguments]
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2", **variables}
     return subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+_THEN_THE_PROGRAM = """
+import runpy, sys
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 def finish(*processes):
@@ -84,6 +93,18 @@ def test_runs_are_dealt_out_over_processes(root, tmp_path, alone):
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)  # another program, so another order of roundings
 
 
+def test_each_task_of_slurm_sweeps_on_its_own_gpu(root, tmp_path):
+    slurm = {"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": "2", "SLURM_STEP_NUM_NODES": "1",
+             "CUDA_VISIBLE_DEVICES": "2,3", "JAX_COORDINATOR_PORT": str(_free_port())}  # fmt: skip
+    tell = """
+import subprocess
+subprocess.call = lambda command, env: print(command[-1], env["CUDA_VISIBLE_DEVICES"], env["HIP_VISIBLE_DEVICES"])
+"""
+    arguments = ["sweep.py", f"--workdir={tmp_path}", "--seeds=42,43", "--distributed"]
+    tasks = [start(root, *arguments, before=tell, **slurm, SLURM_PROCID=i, SLURM_LOCALID=i) for i in "01"]
+    assert [task.communicate(timeout=300)[0] for task in tasks] == ["--share=0/2 2 0\n", "--share=1/2 3 1\n"]
+
+
 def test_what_fails_in_one_run_does_not_end_the_others(root, tmp_path):
     broken = tmp_path / NAMES[0]
     sweep = start(root, "sweep.py", f"--workdir={tmp_path}", "--seeds=42,43", "--config.training.updates=10")
@@ -112,11 +133,14 @@ with RunFolder(sys.argv[1]).locked():
 
 
 def _distributed(root, program, *arguments):
+    together = ["--distributed", f"--coordinator=localhost:{_free_port()}", "--processes=2"]
+    return [start(root, program, *arguments, *together, f"--process={process}") for process in range(2)]
+
+
+def _free_port():
     with socket.socket() as free:
         free.bind(("localhost", 0))
-        address = f"localhost:{free.getsockname()[1]}"
-    together = ["--distributed", f"--coordinator={address}", "--processes=2"]
-    return [start(root, program, *arguments, *together, f"--process={process}") for process in range(2)]
+        return free.getsockname()[1]
 
 
 def test_half_an_address_is_refused(root, tmp_path):
