@@ -28,7 +28,7 @@ _CONFIG = config_flags.DEFINE_config_file("config", None, "Config file of a run 
 _SEEDS = flags.DEFINE_list("seeds", [], "Seeds; by default those of the config.")
 _WORKDIR = flags.DEFINE_string("workdir", "runs", "The folder that holds the runs' folders.")
 _METHOD = flags.DEFINE_enum("method", "auto", METHODS, "processes, one a core; devices, seeds mapped over them; or auto.")
-_SHARE = flags.DEFINE_string("share", "0/1", "Only this part of the runs, as 0/4 to 3/4 for four jobs of an array.")
+_SHARE = flags.DEFINE_string("share", None, "Only this part of the runs, as 0/4 to 3/4 for four jobs of an array.")
 _JOIN = cli.define_distributed()
 flags.mark_flag_as_required("config")
 
@@ -37,7 +37,7 @@ def main(_):
     """Runs the program."""
     configs = configs_of(_CONFIG.value.to_dict(), cli.whole_numbers("seeds", _SEEDS.value))
     runs = plan(configs, pathlib.Path(_WORKDIR.value))
-    share = _parse_share(_SHARE.value)
+    share = _parse_share(_SHARE.value, flags.FLAGS.distributed)
     if _JOIN(accelerators=False):
         environment = {**os.environ, **gpus_for_another_program(os.environ)}
         command = [sys.executable, *sys.argv, "--nodistributed", f"--share={leave_with_share()}"]
@@ -50,7 +50,11 @@ def main(_):
         raise InputError("; ".join(f"{name}: {why}" for name, why in failures.items()))
 
 
-def _parse_share(text):
+def _parse_share(text, distributed):
+    if text is None:
+        return 0, 1
+    if distributed:
+        raise InputError(f"share={text!r}: must be left out with --distributed, which gives each process its share")
     part, _, parts = text.partition("/")
     if not (part.isdigit() and parts.isdigit() and int(part) < int(parts)):
         raise InputError(f"share={text!r}: must be a part and the number of parts, from 0/4 to 3/4")

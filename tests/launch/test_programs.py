@@ -96,6 +96,8 @@ CONFIG = "--config=configs/most_freq.py"
         ("generate.py", [], "workdir"),
         ("generate.py", ["--model=parity"], "trained model 'parity': must be one of equal_repeats-dc16-seed42"),
         ("export.py", ["--workdir=tests", "--output=model.txt"], "output=model.txt: must end in .npz"),
+        ("sweep.py", [CONFIG, "--share=4/4"], "share='4/4': must be a part and the number of parts, from 0/4 to 3/4"),
+        ("sweep.py", [CONFIG, "--share=0/4", "--distributed"], "share='0/4': must be left out with --distributed"),
         ("benchmark.py", ["speed"], "command 'speed': must be one of decode, attention, start, stream, train"),
         ("benchmark.py", ["decode", "--contexts=1k"], "contexts='1k': must be positive whole numbers"),
     ],
