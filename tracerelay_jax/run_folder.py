@@ -13,12 +13,13 @@ from tracerelay_jax.errors import InputError
 
 
 class RunFolder:
-    """The files of one run; every file is written whole or not at all, and metrics only ever grow.
+    """The files of one run; every file is written whole or not at all.
 
     Where several processes make one run, they share the folder and one of them `writes`; the others only read.
 
     `config.json` holds the configuration and the command, `metrics.jsonl` one event a line in the order of updates,
-    `checkpoints/` the latest and the best state, `result.json` the final evaluation.
+    `checkpoints/` the latest and the best state, `result.json` the final evaluation. Metrics grow line by line; a run that
+    goes on from a checkpoint first drops those after it.
     """
 
     def __init__(self, path: str | os.PathLike, writes: bool = True):
@@ -61,7 +62,7 @@ class RunFolder:
                     f"workdir={self.path}: holds a run of another configuration ({field} is {was!r} there, {now!r} here); "
                     "give another --workdir"
                 )
-        elif self.path.is_dir() and any(self.path.iterdir()):
+        elif self.path.is_dir() and any(path != _temporary(self.path / "config.json") for path in self.path.iterdir()):
             raise InputError(f"workdir={self.path}: must be empty, new, or the folder of a run (it has no config.json)")
 
     @contextlib.contextmanager
@@ -69,7 +70,7 @@ class RunFolder:
         """Around whatever writes to the folder: one process at a time; a lock ends with its process, however that ends.
 
         Raises:
-          InputError: if another process holds the lock.
+          InputError: if another process holds the lock, or the file system has no locks.
         """
         if not self._writes:
             yield
@@ -79,6 +80,10 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InputError(f"workdir={self.path}: another process is at work on this run") from None
+            except OSError as error:
+                raise InputError(
+                    f"workdir={self.path}: cannot be locked ({error.strerror}); must be on a file system that has flock"
+                ) from error
             yield
 
     def read_config(self) -> dict[str, Any]:
@@ -133,9 +138,18 @@ def _update_of(line: str) -> float:
 
 def _replace(path: pathlib.Path, text: str) -> None:
     """Writes a file whole: readers see the old text or the new."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    temporary = _temporary(path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _temporary(path: pathlib.Path) -> pathlib.Path:
+    return path.with_name(path.name + ".tmp")
 
 
 def _as_json(config: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,64 @@
+import errno
+import fcntl
+import json
+import os
+import pathlib
+
+import pytest
+
+from tests import tiny
+from tracerelay_jax import InputError
+from tracerelay_jax.run_folder import RunFolder
+
+
+def failing(code):
+    def fail(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+def test_a_config_that_could_not_be_written_leaves_nothing(root, tmp_path, monkeypatch):
+    folder, config = RunFolder(tmp_path / "run"), tiny.config(root)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", failing(errno.ENOSPC))
+        with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
+            folder.create_or_check(config, [])
+    assert list(folder.path.iterdir()) == []
+    folder.create_or_check(config, [])
+    assert folder.read_config()["name"] == config["name"]
+
+
+def test_a_file_is_cut_off_by_a_full_disk_and_the_old_one_stays(root, tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run")
+    folder.create_or_check(tiny.config(root), [])
+    folder.write_result({"score": 1})
+    write = pathlib.Path.write_text
+
+    def write_half(path, text, **options):
+        write(path, text[: len(text) // 2], **options)
+        failing(errno.ENOSPC)()
+
+    monkeypatch.setattr(pathlib.Path, "write_text", write_half)
+    with pytest.raises(OSError, match="No space left"):
+        folder.write_result({"score": 2})
+    assert folder.read_result()["score"] == 1
+    assert not list(folder.path.glob("*.tmp"))
+
+
+def test_what_a_kill_left_of_a_config_is_no_obstacle(root, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json.tmp").write_text('{"command": [')
+    folder, config = RunFolder(tmp_path / "run"), tiny.config(root)
+    folder.create_or_check(config, ["command"])
+    assert json.loads((folder.path / "config.json").read_text())["command"] == ["command"]
+    assert sorted(path.name for path in folder.path.iterdir()) == ["checkpoints", "config.json"]
+
+
+def test_a_file_system_without_locks_is_named_with_the_folder(root, tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run")
+    folder.create_or_check(tiny.config(root), [])
+    monkeypatch.setattr(fcntl, "flock", failing(errno.ENOLCK))
+    refused = pytest.raises(InputError, match=rf"workdir={folder.path}: cannot be locked \({os.strerror(errno.ENOLCK)}\)")
+    with refused, folder.locked():
+        pass
