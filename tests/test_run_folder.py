@@ -62,3 +62,40 @@ def test_a_file_system_without_locks_is_named_with_the_folder(root, tmp_path, mo
     refused = pytest.raises(InputError, match=rf"workdir={folder.path}: cannot be locked \({os.strerror(errno.ENOLCK)}\)")
     with refused, folder.locked():
         pass
+
+
+def change_held_config(folder, change):
+    path = folder.path / "config.json"
+    held = json.loads(path.read_text())
+    change(held["config"])
+    path.write_text(json.dumps(held))
+
+
+def test_a_field_that_was_added_since_has_its_default(root, tmp_path):
+    folder, config = RunFolder(tmp_path / "run"), tiny.config(root)
+    folder.create_or_check(config, [])
+    change_held_config(folder, lambda held: [held["model"].pop(name) for name in ("product_dtype", "phase")])
+    folder.check(config)
+    config["model"]["product_dtype"] = "bfloat16"
+    with pytest.raises(InputError, match=r"config\.model\.product_dtype is '' there, 'bfloat16' here"):
+        folder.check(config)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 7}, r"config\.seed is 7 there, 42 here"),
+        ({"task_options": {"depth": 3}}, r"config\.task_options\.depth is 3 there, 10 here"),
+        ({"task": "equal_repeats"}, r"config\.task is 'equal_repeats' there, 'dyck' here"),
+        ({"model": {"widths": [4]}}, r"config\.json cannot be used \(config\.model\.widths: unknown; model has hidden, "),
+        ({"model": 3}, r"config\.json cannot be used \('int' object is not iterable\)"),
+    ],
+    ids=["seed", "option", "task", "unknown field", "no section"],
+)
+def test_another_configuration_is_refused_by_its_field(root, tmp_path, change, message):
+    folder, config = RunFolder(tmp_path / "run"), tiny.config(root, "dyck")
+    folder.create_or_check(config, [])
+    empty = {"task_options": {}} if "task" in change else {}
+    change_held_config(folder, lambda held: held.update(change | empty))
+    with pytest.raises(InputError, match=message):
+        folder.check(config)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from tracerelay_jax import tasks
@@ -119,6 +119,28 @@ def make_experiment(config: Mapping[str, Any]) -> Experiment:
     )
     _check(experiment)
     return experiment
+
+
+def differences(one: Experiment, other: Experiment, may_differ: Set[str] = frozenset()) -> Iterator[tuple[str, Any, Any]]:
+    """Yields (field, value, the other's value) of each that differs, but for those that may; `model.alpha` is a field."""
+    ours, theirs = _fields(one), _fields(other)
+    for field in ours | theirs:
+        if field not in may_differ and ours.get(field) != theirs.get(field):
+            yield field, ours.get(field), theirs.get(field)
+
+
+def _fields(experiment: Experiment) -> dict[str, Any]:
+    """{name as in a config, sections dotted: value}."""
+    values = dataclasses.asdict(experiment)
+    options = values.pop("task")
+    return _flat({"task": experiment.task.name, "task_options": options, **values})
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    fields = {}
+    for name, value in values.items():
+        fields |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return fields
 
 
 def _build(kind, section: str, values: Mapping[str, Any], **more):

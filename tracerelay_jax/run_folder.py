@@ -10,6 +10,7 @@ from typing import Any
 
 from tracerelay_jax import machine
 from tracerelay_jax.errors import InputError
+from tracerelay_jax.experiment import Experiment, differences, make_experiment
 
 
 class RunFolder:
@@ -42,25 +43,22 @@ class RunFolder:
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._write("config.json", {"command": command, "config": _as_json(config)})
+            self._write("config.json", {"command": command, "config": config})
             self.checkpoints.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"workdir={self.path}: cannot be written ({error.strerror})") from error
 
     def check(self, config: dict[str, Any]) -> None:
-        """Checks that the folder is new, empty, or holds a run of this configuration.
+        """Checks that the folder is new, empty, or holds a run of this configuration, defaults filled in on either side.
 
         Raises:
           InputError: if it is not.
         """
-        config = _as_json(config)
         if (self.path / "config.json").exists():
-            held = self.read_config()
-            if held != config:
-                field, was, now = _first_difference(held, config)
+            for field, was, now in differences(self._held_experiment(), make_experiment(config)):
                 raise InputError(
-                    f"workdir={self.path}: holds a run of another configuration ({field} is {was!r} there, {now!r} here); "
-                    "give another --workdir"
+                    f"workdir={self.path}: holds a run of another configuration (config.{field} is {was!r} there, "
+                    f"{now!r} here); give another --workdir"
                 )
         elif self.path.is_dir() and any(path != _temporary(self.path / "config.json") for path in self.path.iterdir()):
             raise InputError(f"workdir={self.path}: must be empty, new, or the folder of a run (it has no config.json)")
@@ -116,6 +114,13 @@ class RunFolder:
             lines = [line for line in path.read_text(encoding="utf-8").splitlines() if _update_of(line) <= update]
             _replace(path, "".join(line + "\n" for line in lines))
 
+    def _held_experiment(self) -> Experiment:
+        config = self.read_config()
+        try:
+            return make_experiment(config)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:  # of another version, or changed by hand
+            raise InputError(f"workdir={self.path}: config.json cannot be used ({error}); give another --workdir") from error
+
     def _read(self, name: str) -> dict[str, Any]:
         path = self.path / name
         if not path.is_file():
@@ -150,16 +155,3 @@ def _replace(path: pathlib.Path, text: str) -> None:
 
 def _temporary(path: pathlib.Path) -> pathlib.Path:
     return path.with_name(path.name + ".tmp")
-
-
-def _as_json(config: dict[str, Any]) -> dict[str, Any]:
-    """As it will be read back: tuples are lists."""
-    return json.loads(json.dumps(config))
-
-
-def _first_difference(held: Any, given: Any, field: str = "config") -> tuple[str, Any, Any]:
-    if isinstance(held, dict) and isinstance(given, dict):
-        for name in sorted(held.keys() | given.keys()):
-            if held.get(name) != given.get(name):
-                return _first_difference(held.get(name), given.get(name), f"{field}.{name}")
-    return field, held, given

@@ -20,6 +20,11 @@ def test_the_papers_runs(root):
     assert names == ["equal_repeats-dc16-seed42-off", "equal_repeats-dc16-seed44-off"]
 
 
+def test_a_sweep_goes_on_with_the_runs_that_the_project_keeps(root):
+    runs = plan(configs_of(config_from_file(root / "configs/paper.py").to_dict(), []), root / "results/runs")
+    assert sum(run.done for run in runs) == sum((run.folder.path / "config.json").exists() for run in runs) > 0
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
     ("task=parity", "config argument task='parity': must be one of equal_repeats, dyck, most_freq"),
     ("seed=42", "config argument 'seed=42': must be one of task=, dc=, inherit="),

@@ -1,14 +1,13 @@
 """The runs that a report is made from: read from their folders, and checked, before anything is written."""
 
 import contextlib
-import dataclasses
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tracerelay_jax.errors import InputError
-from tracerelay_jax.experiment import Experiment, make_experiment
+from tracerelay_jax.experiment import Experiment, differences, make_experiment
 from tracerelay_jax.protocol import run_name
 from tracerelay_jax.report.paper import Exposure, Paper, Setting
 from tracerelay_jax.report.results import check_result, read_history
@@ -201,18 +200,3 @@ def _check_agreement(run: Run, other: Run) -> None:
     for length, metrics in run.result["lengths"].items():
         if metrics["fingerprint"] != other.result["lengths"][length]["fingerprint"]:
             raise InputError(f"run {run.name}: its examples of length {length} are not those of {other.name}")
-
-
-def differences(one: Experiment, other: Experiment, may_differ: Set[str]) -> Iterator[tuple[str, Any, Any]]:
-    """Yields (dotted name, value, the other's value) of each field that differs, but for those that may."""
-    ours, theirs = (_flat(dataclasses.asdict(each)) for each in (one, other))
-    for field, value in ours.items():
-        if field not in may_differ and value != theirs.get(field):
-            yield field, value, theirs.get(field)
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    fields = {}
-    for name, value in values.items():
-        fields |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return fields

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tracerelay_jax.errors import InputError
-from tracerelay_jax.experiment import Experiment, make_experiment
+from tracerelay_jax.experiment import Experiment, differences, make_experiment
 from tracerelay_jax.report.paper import Paper, Setting
 from tracerelay_jax.report.reconstruction.candidates import DEFAULT
-from tracerelay_jax.report.runs import Run, Study, differences, is_visible_folder, read_runs
+from tracerelay_jax.report.runs import Run, Study, is_visible_folder, read_runs
 
 # What no result depends on but for rounding.
 _MAY_DIFFER = {"model.attention", "training.log_every"}
