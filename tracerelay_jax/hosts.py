@@ -1,8 +1,9 @@
 """Several processes, on one host or many, as one: `jax.distributed`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import jax
+import numpy as np
 from jax.experimental import multihost_utils
 
 from tracerelay_jax.errors import InputError
@@ -38,6 +39,12 @@ def wait_for_all(place: str) -> None:
     """Returns when every process has come to `place`; at once where there is one process only."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(place)
+
+
+def of_first_process(numbers: Sequence[float]) -> list[float]:
+    """Process 0's numbers, to the bit, on every process; all must ask for as many."""
+    words = np.array(numbers, np.float64).view(np.uint32)  # JAX would make float32 of float64
+    return multihost_utils.broadcast_one_to_all(words).view(np.float64).tolist()
 
 
 def leave_with_share() -> str:

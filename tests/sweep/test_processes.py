@@ -38,9 +38,13 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def finish(*processes):
-    for process in processes:
-        _, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors
+    try:
+        for process in processes:
+            _, errors = process.communicate(timeout=300)
+            assert process.returncode == 0, errors
+    finally:
+        for process in processes:
+            process.kill()  # those that wait for one that failed
 
 
 def outcome(path):
@@ -82,6 +86,27 @@ def test_two_processes_with_two_devices_each_share_a_batch(root, tmp_path, alone
     path = tmp_path / NAMES[0]
     finish(*_distributed(root, "train.py", f"--workdir={path}"))
     assert outcome(path) == alone
+
+
+_ROUNDS_OTHERWISE = """
+import dataclasses
+import jax
+from tracerelay_jax.training.validation import Validator
+validate = Validator.validate
+def validate_apart(self, params, update):
+    validation = validate(self, params, update)
+    if jax.process_index() == 0:
+        return dataclasses.replace(validation, score=1.0)
+    return dataclasses.replace(validation, score=0.5, cross_entropy=float("nan"))
+Validator.validate = validate_apart
+"""
+
+
+def test_processes_that_validate_differently_stop_together_by_the_first(root, tmp_path):
+    arguments = ["train.py", f"--workdir={tmp_path}/run", "--config.training.updates=30"]
+    finish(*_distributed(root, *arguments, before=_ROUNDS_OTHERWISE))
+    result = RunFolder(tmp_path / "run").read_result()
+    assert (result["stopped_by"], result["final_update"], result["validation"]["score"]) == ("threshold", 20, 1.0)
 
 
 def test_runs_are_dealt_out_over_processes(root, tmp_path, alone):
@@ -132,9 +157,10 @@ with RunFolder(sys.argv[1]).locked():
 """
 
 
-def _distributed(root, program, *arguments):
+def _distributed(root, program, *arguments, before=""):
     together = ["--distributed", f"--coordinator=localhost:{_free_port()}", "--processes=2"]
-    return [start(root, program, *arguments, *together, f"--process={process}") for process in range(2)]
+    each = [[*arguments, *together, f"--process={process}"] for process in range(2)]
+    return [start(root, program, *own, before=before) for own in each]
 
 
 def _free_port():

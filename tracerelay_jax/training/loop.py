@@ -1,5 +1,6 @@
 """The training loop of one run: updates spread over the devices, validation, checkpoints, and the stop rule."""
 
+import dataclasses
 import functools
 import time
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ import numpy as np
 
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.experiment import Experiment
+from tracerelay_jax.hosts import of_first_process
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.parallel import data_mesh, replicated
 from tracerelay_jax.progress import Pace, Reporter
@@ -18,7 +20,7 @@ from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buc
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.record import EventHook, RunRecord
 from tracerelay_jax.training.step import TrainState, compile_train_step, init_state, make_train_step
-from tracerelay_jax.training.stopping import Progress
+from tracerelay_jax.training.stopping import Progress, Validation
 from tracerelay_jax.training.validation import Validator
 
 
@@ -72,10 +74,17 @@ class Trainer:
         begin = time.perf_counter()
         state = self._train(state, record)
         self._reporter.update(record.progress.updates, "validating")
-        validation = self._validator.validate(jax.device_get(state.params), record.progress.updates)
+        validation = self._agree(self._validator.validate(jax.device_get(state.params), record.progress.updates))
         record.validated(state, validation, time.perf_counter() - begin)
         self._reporter.line(describe_validation(record, self._pace))
         return state
+
+    def _agree(self, validation: Validation) -> Validation:
+        """Decides by process 0's validation where several share the run: apart by a rounding, one would stop alone."""
+        if len({device.process_index for device in self._mesh.devices.flat}) == 1:
+            return validation
+        score, cross_entropy = of_first_process([validation.score, validation.cross_entropy])
+        return dataclasses.replace(validation, score=score, cross_entropy=cross_entropy)
 
     def _train(self, state: TrainState, record: RunRecord) -> TrainState:
         """Makes the updates up to the next validation."""
