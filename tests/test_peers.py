@@ -260,7 +260,7 @@ def test_every_case_is_ranked(root, monkeypatch):
     rates = [result["tokens_per_second"] * 1e-3 for case in figures["training"] for result in case["results"].values()]
     np.testing.assert_allclose([bar.get_width() for bar in bars.patches], rates)
     lines = {line.get_label(): line.get_xydata() for line in prefill.lines}
-    np.testing.assert_allclose(lines["tracerelay"], [(64, times[0] / 64 * 1e6), (128, times[1] / 128 * 1e6)])
+    np.testing.assert_allclose(lines["TraceRelay"], [(64, times[0] / 64 * 1e6), (128, times[1] / 128 * 1e6)])
     assert len(decode.lines) == len(peers) - 1
 
 

@@ -13,6 +13,9 @@ _COLOURS = {"reference": "#767676", "windowed": "#0072B2", "pallas": "#D55E00"}
 _PARTS = {"products": "#0072B2", "attention": "#E69F00", "phases": "#009E73", "batch": "#CC79A7", "rest": "#bdbdbd"}
 _LINE = "#0072B2"
 _PEERS = ("#D55E00", "#0072B2", "#009E73", "#767676", "#E69F00", "#CC79A7", "#56B4E9")
+_MARKERS = "os^DvPX"
+_HATCHES = (None, "/////", ".....", "xxxxx")
+_TITLES = {"tracerelay": "TraceRelay", "griffin": "Griffin", "mamba2": "Mamba-2"}
 
 
 def training_chart(rows: list[dict[str, Any]]) -> Figure:
@@ -35,7 +38,7 @@ def training_chart(rows: list[dict[str, Any]]) -> Figure:
 def _updates(axes: Axes, rows: list[dict[str, Any]]) -> None:
     widths = ["/".join(map(str, row["trace_widths"])) for row in rows]
     names = [
-        f"{row['task'].replace('_', ' ')}, {w}\n{row['batch_size']} × {row['positions']}, {row['product_dtype']}"
+        f"{row['task'].replace('_', ' ')}, {w}\n{row['batch_size']} × {row['positions']}, {row['product_dtype']} products"
         for row, w in zip(rows, widths, strict=True)
     ]
     places = range(len(rows))
@@ -97,19 +100,19 @@ def peers_chart(figures: dict[str, Any]) -> Figure:
 
 
 def _peer_bars(axes: Axes, cases: list[dict[str, Any]], colours: dict[str, str], quantity: str, value: Callable) -> None:
-    """For each peer a bar for each case, the later the paler."""
+    """For each peer a bar for each case, which hatching tells apart."""
     greatest, height, legend = 0.0, 0.8 / len(cases), []
     for number, case in enumerate(cases):
-        alpha = 1 - 0.6 * number / len(cases)
+        look = {"hatch": _HATCHES[number % len(_HATCHES)], "edgecolor": "white", "linewidth": 0}
         name = f"{case['batch_size']} × {case['positions']}, logits of {case['logits']}"
-        legend.append(Patch(color="#404040", alpha=alpha, label=name))
+        legend.append(Patch(facecolor="#404040", label=name, **look))
         for place, (peer, colour) in enumerate(colours.items()):
             if "seconds" in case["results"][peer]:
                 width, middle = value(case["results"][peer]), place + (number - (len(cases) - 1) / 2) * height
-                axes.barh([middle], [width], height, color=colour, alpha=alpha)
+                axes.barh([middle], [width], height, facecolor=colour, **look)
                 axes.text(width, middle, f" {width:.3g}", va="center", fontsize="small")
                 greatest = max(greatest, width)
-    axes.set_yticks(range(len(colours)), [peer.replace("_", " ") for peer in colours])
+    axes.set_yticks(range(len(colours)), [_title(peer) for peer in colours])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.2 * greatest or 1)
     axes.set_xlabel(quantity)
@@ -120,16 +123,20 @@ def _peer_bars(axes: Axes, cases: list[dict[str, Any]], colours: dict[str, str],
 def _peer_lines(
     axes: Axes, cases: list[dict[str, Any]], over: str, colours: dict[str, str], quantity: str, value: Callable
 ) -> None:
-    for peer, colour in colours.items():
+    for (peer, colour), marker in zip(colours.items(), cycle(_MARKERS), strict=False):
         run = [case for case in cases if "seconds" in case["results"][peer]]
         if run:
             values = [value(case["results"][peer]) for case in run]
-            _over_length(axes, [case[over] for case in run], values, quantity, colour, label=peer.replace("_", " "))
+            _over_length(axes, [case[over] for case in run], values, quantity, colour, marker=marker, label=_title(peer))
     axes.set_yscale("log")
 
 
-def _over_length(axes: Axes, positions, values, quantity: str, color: str = _LINE, **line) -> None:
-    axes.plot(positions, values, marker="o", color=color, **line)
+def _title(peer: str) -> str:
+    return _TITLES.get(peer, peer.replace("_", " "))
+
+
+def _over_length(axes: Axes, positions, values, quantity: str, color: str = _LINE, marker: str = "o", **line) -> None:
+    axes.plot(positions, values, marker=marker, color=color, **line)
     axes.set_xscale("log", base=2)
     axes.set_xlabel("positions")
     axes.set_ylabel(quantity)

@@ -14,6 +14,7 @@ _LEFT_OPEN = {
     "initialisation": "model.init",
     "its standard deviation": "model.init_scale",
     "that of P_δ, 0 for the same": "model.increment_init_scale",
+    "precision of products' factors": "model.product_dtype",
     "position information in attention": "model.position",
     "arithmetic of phases": "model.phase",
 }
@@ -65,7 +66,7 @@ def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         # One number that holds for all layers, or a list.
         return _text(value[0]) if len(value) == 1 else ", ".join(map(_text, value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value) or "that of activations"
 
 
 def _runs(study: Study, paper: Paper, task: str) -> Pair:
