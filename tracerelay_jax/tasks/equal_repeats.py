@@ -14,7 +14,8 @@ class EqualRepeats:
     """Class 0 is a = b, class 1 is b = c, class 2 is a = c; the class is read at the last position.
 
     The repeated run r is uniform in [1, T // 2], the odd run takes the T - 2r left, which may be none; three equal runs are
-    class 0. A batch of B holds B // 3 rows of class 0, then as many of class 1, and the rest of class 2, before that rule.
+    class 0. Of a batch of B, B // 3 rows, at least one, are of class 0, as many of class 1, and the rest of class 2, before
+    that rule.
 
         0 0 0 1 1 1 0        a = b = 3, c = 1: class 0
         0 0 1 0 0            a = c = 2, b = 1: class 2

@@ -32,8 +32,7 @@ def most_padding(buckets: tuple[int, ...]) -> int:
 
 def batch_lengths(task: Task, lengths: tuple[int, int], seed: int, start: int, count: int) -> np.ndarray:
     """Source lengths (count,) of the batches at steps start, start + 1, ...: uniform, functions of (seed, step) alone."""
-    steps = task.length_step
-    choices = np.arange(-(-lengths[0] // steps) * steps, lengths[1] + 1, steps)
+    choices = np.arange(lengths[0], lengths[1] + 1, task.length_step)
     return choices[np.asarray(_draw_indices(seed, start, count, len(choices)))]
 
 
