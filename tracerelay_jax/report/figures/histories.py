@@ -1,14 +1,16 @@
 """Figure 5: every validation of every run."""
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, MaxNLocator, StrMethodFormatter
 
 from tracerelay_jax.report import ceilings, names
 from tracerelay_jax.report.figures import style
 from tracerelay_jax.report.paper import Paper, Setting
 from tracerelay_jax.report.runs import Run, Study
 
+_TICKS = (0, 20, 40, 60, 80, 90, 95, 99, 100)
 _LINES = ("-", (0, (5, 1.5)), (0, (1, 1)))  # by seed
 
 
@@ -29,7 +31,8 @@ def figure5(study: Study, paper: Paper) -> style.Picture:
     return style.Picture(
         "figure5",
         "Figure 5. Validation histories",
-        "Every logged mean over the ID lengths, unsmoothed, up to the last update of each run. Stars: the selected "
+        "Every logged mean over the ID lengths, unsmoothed, up to the last update of each run, on a scale of the square "
+        "root of what is missing to 100. Stars: the selected "
         "checkpoints. Dashed: the threshold, which two validations in a row must reach. Dash-dotted: the ceiling "
         "without inheritance (off). Ticks below: where the paper's runs stopped.",
         figure,
@@ -58,7 +61,9 @@ def _limits(axes: Axes, study: Study, paper: Paper, variant: tuple[str, bool]) -
     stops = [exposure.final for (setting, _), exposure in paper.exposure.items() if setting.variant == variant]
     lowest = min((score for run in runs for _, score in run.history), default=50.0)
     axes.set_xlim(0, 1.03 * max([*stops, *(run.exposure.final for run in runs)]))
-    axes.set_ylim(lowest - 0.08 * (100 - lowest), 100 + 0.04 * (100 - lowest))
+    axes.set_yscale("function", functions=(lambda score: -np.sqrt(np.maximum(100 - score, 0)), lambda root: 100 - root**2))
+    axes.set_ylim(lowest - 0.15 * (100 - lowest), 100)
+    axes.yaxis.set_major_locator(FixedLocator(_TICKS))
 
 
 def _history(axes: Axes, run: Run, line, colour: str) -> None:
