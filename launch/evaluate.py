@@ -1,6 +1,7 @@
-"""Evaluates the best checkpoint of a run at any lengths, on any number of examples.
+"""Evaluates the best checkpoint of a run, or its latest, at any lengths, on any number of examples.
 
     python launch/evaluate.py --workdir=runs/most_freq-dc16-seed42 --lengths=512,2048 --examples=256
+    python launch/evaluate.py --workdir=runs/most_freq-dc16-seed42 --latest --lengths=1024
 
 Prints a line for each length; --output=FILE also writes all metrics as JSON. The examples are those of the run's
 evaluation seed: a length and a count of the final evaluation give its examples again.
@@ -15,11 +16,12 @@ from tracerelay_jax.evaluation.final import evaluate_lengths
 from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
-from tracerelay_jax.training.loop import load_best
+from tracerelay_jax.training.loop import load_parameters
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
 _LENGTHS = flags.DEFINE_list("lengths", None, "Source lengths; by default those of the run's final evaluation.")
 _EXAMPLES = flags.DEFINE_integer("examples", None, "Examples a length; by default as many.", lower_bound=1)
+_LATEST = flags.DEFINE_boolean("latest", False, "The checkpoint after the last update, instead of the selected one.")
 _OUTPUT = flags.DEFINE_string("output", None, "A .json file to write the metrics to.")
 
 
@@ -29,7 +31,7 @@ def main(_):
     folder, output = RunFolder(_WORKDIR.value), cli.output_file(_OUTPUT.value, ".json")
     experiment = make_experiment(folder.read_config())
     lengths = _lengths(experiment)
-    update, params = load_best(folder)
+    update, params = load_parameters(folder, _LATEST.value)
     reporter = Reporter()
     reporter.line(f"{folder.path}: checkpoint at update {update}")
     results = evaluate_lengths(experiment, params, lengths, _EXAMPLES.value or experiment.evaluation.examples, reporter)

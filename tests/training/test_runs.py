@@ -19,7 +19,7 @@ from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.checkpoints import Checkpoints
 from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets, most_padding
-from tracerelay_jax.training.loop import Trainer, load_best
+from tracerelay_jax.training.loop import Trainer, load_best, load_parameters
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.record import stop_reason
 from tracerelay_jax.training.run import train_and_evaluate
@@ -116,6 +116,7 @@ def test_the_stop_rule_ends_a_run_and_best_and_latest_are_kept(root, tmp_path):
     with pytest.raises(StopIteration):
         trainer.run()
     assert load_best(folder)[0] == 6  # of equal scores the lower cross-entropy
+    assert load_parameters(folder, latest=True)[0] == 10
     assert sorted(path.name for path in folder.checkpoints.iterdir() if path.name.isdigit()) == ["10", "6"]
 
 

@@ -51,13 +51,13 @@ class Checkpoints:
         )
         return type(state)(**restored.state), Progress.from_json(restored.progress)
 
-    def restore_best(self) -> tuple[int, Any]:
-        """The update of the best checkpoint and its parameters, as NumPy arrays.
+    def restore_parameters(self, latest: bool = False) -> tuple[int, Any]:
+        """The update of the best checkpoint, or of the latest, and its parameters, as NumPy arrays.
 
         Raises:
           InputError: if the folder holds no checkpoint.
         """
-        step = self._manager.best_step()
+        step = self._manager.latest_step() if latest else self._manager.best_step()
         if step is None:
             raise InputError(f"workdir={self._directory.parent}: holds no checkpoint; train a run there first")
         device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])

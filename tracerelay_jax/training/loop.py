@@ -129,7 +129,12 @@ def describe_validation(record: RunRecord, pace: Pace) -> str:
 
 
 def load_best(folder: RunFolder):
-    """The selected checkpoint of a run: (update, parameters).
+    """The selected checkpoint of a run: (update, parameters); errors as of `load_parameters`."""
+    return load_parameters(folder)
+
+
+def load_parameters(folder: RunFolder, latest: bool = False):
+    """The selected checkpoint of a run, or its latest: (update, parameters).
 
     Raises:
       InputError: if there is none.
@@ -138,6 +143,6 @@ def load_best(folder: RunFolder):
         raise InputError(f"workdir={folder.path}: holds no checkpoint; train a run there first")
     checkpoints = Checkpoints(folder.checkpoints)
     try:
-        return checkpoints.restore_best()
+        return checkpoints.restore_parameters(latest)
     finally:
         checkpoints.close()
