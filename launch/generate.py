@@ -11,6 +11,7 @@ the answer is its class.
 
 import pathlib
 import sys
+from collections.abc import Callable
 
 from absl import flags
 
@@ -20,6 +21,7 @@ from tracerelay_jax.generation import Sampling
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.prompts import answer, read_sources
 from tracerelay_jax.run_folder import RunFolder
+from tracerelay_jax.tasks import Task
 from tracerelay_jax.trained import Trained, read_or_shipped
 from tracerelay_jax.training.loop import load_best
 
@@ -38,11 +40,11 @@ _CHUNK = flags.DEFINE_integer("chunk", 512, "Positions that are run at a time; b
 
 def main(_):
     """Runs the program."""
-    trained = read_or_shipped(_MODEL.value) if _MODEL.value else _best(RunFolder(_WORKDIR.value))
+    task, load = _task_and_loader()
     text = sys.stdin.read() if _INPUT.value == "-" else pathlib.Path(_INPUT.value).read_text(encoding="utf-8")
-    sources = read_sources(text.splitlines(), trained.task)
+    sources = read_sources(text.splitlines(), task)
     answers = answer(
-        *trained,
+        *load(),
         sources,
         batch_size=_BATCH_SIZE.value,
         chunk=_CHUNK.value,
@@ -53,10 +55,14 @@ def main(_):
         print(*outputs, flush=True)
 
 
-def _best(folder: RunFolder) -> Trained:
+def _task_and_loader() -> tuple[Task, Callable[[], Trained]]:
+    """The task of the model, and how to load it once the sources have proved to be some."""
+    if _MODEL.value:
+        trained = read_or_shipped(_MODEL.value)
+        return trained.task, lambda: trained
+    folder = RunFolder(_WORKDIR.value)
     experiment = make_experiment(folder.read_config())
-    _, params = load_best(folder)
-    return Trained(TraceRelay(experiment.model), params, experiment.task)
+    return experiment.task, lambda: Trained(TraceRelay(experiment.model), load_best(folder)[1], experiment.task)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def test_sums_along_lineages():
 
 def test_tokens_that_do_not_fit_are_named():
     model, params, tokens, valid = case()
-    with pytest.raises(InputError, match=re.escape("valid of shape (3, 23): must have the shape of tokens, (3, 24)")):
+    with pytest.raises(InputError, match=re.escape("valid=bool[3, 23]: must be bool[3, 24]")):
         observe(model, params, tokens, valid[:, 1:])
     with pytest.raises(InputError, match=re.escape("tokens of shape (24,): must be (B, T), both at least 1")):
         observe(model, params, tokens[0])
