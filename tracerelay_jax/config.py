@@ -20,6 +20,7 @@ INITIALISATIONS = ("normal", "uniform")
 DTYPES = ("float32", "bfloat16")
 PHASES = ("turns", "radians")
 ATTENTIONS = ("auto", "reference", "windowed", "pallas", "pallas_interpret")
+_WINDOWS = ("left_window", "right_window", "stride")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -140,9 +141,6 @@ class TraceRelayConfig(_Shared):
         return tuple(
             LayerConfig(**shared, **dict(zip(own, values, strict=True))) for values in zip(*own.values(), strict=True)
         )
-
-
-_WINDOWS = ("left_window", "right_window", "stride")
 
 
 def _per_layer(config: TraceRelayConfig, name: str) -> tuple[int, ...]:
