@@ -7,6 +7,7 @@ Dimension letters used throughout the package, in the paper's notation (Section 
 """
 
 import dataclasses
+import functools
 import math
 import re
 import sys
@@ -121,14 +122,13 @@ class TraceRelayConfig(_Shared):
                 object.__setattr__(self, name, tuple(value))
         for name in ("inputs", "outputs"):
             _require_int(self, name, 1)
-        _check_shared(self)
         _check_lengths(self)
         try:
             _ = self.layers  # which check themselves
         except InputError as error:
             raise InputError(re.sub("^(trace|writer|reader)_width=", r"\1_widths=", str(error))) from None
 
-    @property
+    @functools.cached_property
     def layers(self) -> tuple[LayerConfig, ...]:
         """The configuration of each layer, from the input to the output."""
         shared = {field.name: getattr(self, field.name) for field in dataclasses.fields(_Shared)}

@@ -140,12 +140,8 @@ def prefill(
     def chunks(x):
         return x[:, remainder:].reshape(rows, -1, chunk).swapaxes(0, 1)
 
-    begun = jnp.array(cache is not None)
-    carry = (
-        begun,
-        jnp.zeros((rows, model.config.outputs), jnp.float32),
-        init_cache(model.config, rows) if cache is None else cache,
-    )
+    begun, logits = jnp.array(cache is not None), jnp.zeros((rows, model.config.outputs), jnp.float32)
+    carry = begun, logits, init_cache(model.config, rows) if cache is None else cache
     if remainder:
         carry, _ = step(carry, (prompt[:, :remainder], valid[:, :remainder]))
     if length > remainder:

@@ -7,7 +7,7 @@ from flax import linen as nn
 
 from tracerelay_jax.config import TraceRelayConfig
 from tracerelay_jax.errors import InputError
-from tracerelay_jax.model.cache import Cache, check_cache, check_valid, init_cache
+from tracerelay_jax.model.cache import Cache, check_cache, check_valid
 from tracerelay_jax.model.layer import TraceRelayLayer
 from tracerelay_jax.model.modules import Linear, RMSNorm, bias_initializer
 
@@ -51,16 +51,14 @@ class TraceRelay(nn.Module):
         if last is not None and last < 1:
             raise InputError(f"last={last}: must be at least 1, or None for all positions")
         valid = jnp.ones(tokens.shape, bool) if valid is None else valid
-        if cache is None:
-            cache = init_cache(c, tokens.shape[0])
-        else:
+        if cache is not None:
             check_cache(c, tokens.shape[0], cache)
 
         one_hot = jax.nn.one_hot(tokens, c.inputs, dtype=jnp.dtype(c.dtype)) * valid[..., None]
         h_BTH = Linear(c, c.hidden, name="input")(one_hot)
         new_cache = []
-        for index, (layer, layer_cache) in enumerate(zip(c.layers, cache, strict=True)):
-            positions = last if index == len(cache) - 1 else None  # all are seen by the layer after
+        for index, (layer, layer_cache) in enumerate(zip(c.layers, cache or [None] * len(c.layers), strict=True)):
+            positions = last if index == len(c.layers) - 1 else None  # all are seen by the layer after
             h_BTH, layer_cache = TraceRelayLayer(layer, name=f"layer_{index}")(h_BTH, valid, layer_cache, positions)
             new_cache.append(layer_cache)
         h_BTH = RMSNorm(c, name="final_norm")(h_BTH)

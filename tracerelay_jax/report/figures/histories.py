@@ -32,9 +32,8 @@ def figure5(study: Study, paper: Paper) -> style.Picture:
         "figure5",
         "Figure 5. Validation histories",
         "Every logged mean over the ID lengths, unsmoothed, up to the last update of each run, on a scale of the square "
-        "root of what is missing to 100. Stars: the selected "
-        "checkpoints. Dashed: the threshold, which two validations in a row must reach. Dash-dotted: the ceiling "
-        "without inheritance (off). Ticks below: where the paper's runs stopped.",
+        "root of what is missing to 100. Stars: the selected checkpoints. Dashed: the threshold, which two validations in a "
+        "row must reach. Dash-dotted: the ceiling without inheritance (off). Ticks below: where the paper's runs stopped.",
         figure,
     )
 
