@@ -80,3 +80,6 @@ def test_what_can_be_mapped_together_is_dealt_out_together(root, tmp_path):
     assert [deal(runs, process, 2) for process in range(2)] == [runs[:2], runs[2:]]
     assert [deal(runs, process, 3) for process in range(3)] == [[runs[0], runs[3]], [runs[1]], [runs[2]]]
     assert deal(runs, 0, 1) == runs
+    by_seed = [runs[i] for i in (0, 2, 1, 3)]
+    assert deal(by_seed, 0, 1) == by_seed, "each process keeps the order of the config"
+    assert deal(by_seed, 1, 2) == runs[2:]

@@ -84,8 +84,9 @@ def alike_but_for_the_seed(runs: Iterable[Run]) -> list[list[Run]]:
 
 
 def deal(runs: Sequence[Run], process: int, processes: int) -> list[Run]:
-    """One process's share: groups that can be mapped together where there are enough of them, single runs otherwise."""
+    """One process's share, in the order of `runs`: by groups that can be mapped together where there are enough of them."""
     groups = alike_but_for_the_seed(runs)
     if len(groups) < processes:
         groups = [[run] for run in runs]
-    return [run for group in groups[process::processes] for run in group]
+    dealt = {run.folder.path for group in groups[process::processes] for run in group}
+    return [run for run in runs if run.folder.path in dealt]
