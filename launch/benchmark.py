@@ -24,7 +24,7 @@ from tracerelay_jax.benchmarks import streaming
 from tracerelay_jax.benchmarks.attention import attention
 from tracerelay_jax.benchmarks.peers import registry
 from tracerelay_jax.benchmarks.peers.compare import Cases, compare
-from tracerelay_jax.benchmarks.peers.turns import Limits
+from tracerelay_jax.benchmarks.peers.rounds import Limits
 from tracerelay_jax.benchmarks.starting import starting
 from tracerelay_jax.benchmarks.training import length_cases, task_cases, training
 from tracerelay_jax.config import TraceRelayConfig

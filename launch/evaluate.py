@@ -16,7 +16,7 @@ from tracerelay_jax.evaluation.final import evaluate_lengths
 from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
-from tracerelay_jax.training.loop import load_parameters
+from tracerelay_jax.training.checkpoints import load_parameters
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
 _LENGTHS = flags.DEFINE_list("lengths", None, "Source lengths; by default those of the run's final evaluation.")

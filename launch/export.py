@@ -9,7 +9,7 @@ from absl import flags
 
 from tracerelay_jax import cli, trained
 from tracerelay_jax.run_folder import RunFolder
-from tracerelay_jax.training.loop import load_best
+from tracerelay_jax.training.checkpoints import load_parameters
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
 _OUTPUT = flags.DEFINE_string("output", None, "The file to write, NAME.npz.", required=True)
@@ -20,7 +20,7 @@ def main(_):
     path = cli.output_file(_OUTPUT.value, ".npz")
     folder = RunFolder(_WORKDIR.value)
     config = folder.read_config()
-    update, params = load_best(folder)
+    update, params = load_parameters(folder)
     trained.write(path, config, params)
     print(f"the checkpoint at update {update} is in {path}, {path.stat().st_size} bytes")
 

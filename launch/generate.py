@@ -23,7 +23,7 @@ from tracerelay_jax.prompts import answer, read_sources
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.tasks import Task
 from tracerelay_jax.trained import Trained, read_or_shipped
-from tracerelay_jax.training.loop import load_best
+from tracerelay_jax.training.checkpoints import load_parameters
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "A run's folder, for its best checkpoint.")
 _MODEL = flags.DEFINE_string("model", None, "Instead: a file of launch/export.py, or the name of a model of the package.")
@@ -62,7 +62,7 @@ def _task_and_loader() -> tuple[Task, Callable[[], Trained]]:
         return trained.task, lambda: trained
     folder = RunFolder(_WORKDIR.value)
     experiment = make_experiment(folder.read_config())
-    return experiment.task, lambda: Trained(TraceRelay(experiment.model), load_best(folder)[1], experiment.task)
+    return experiment.task, lambda: Trained(TraceRelay(experiment.model), load_parameters(folder)[1], experiment.task)
 
 
 if __name__ == "__main__":

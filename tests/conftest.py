@@ -1,6 +1,7 @@
 """Two virtual devices, so that what shards is tested sharded, and compilations made short and remembered for the session."""
 
 import atexit
+import importlib.metadata
 import os
 import pathlib
 import shutil
@@ -8,6 +9,8 @@ import tempfile
 
 import jax
 import pytest
+
+from tracerelay_jax import machine
 
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 2)
@@ -22,6 +25,16 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 # Compilation is most of the work here, half of it optimisation that no result depends on but for rounding.
 jax.config.update("jax_disable_most_optimizations", True)
+
+
+def pytest_configure():
+    """Programs in processes of their own must be of the code that the tests import."""
+    root = pathlib.Path(__file__).resolve().parent.parent
+    if root in [pathlib.Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]:
+        return
+    installed = pathlib.Path(importlib.metadata.distribution("tracerelay_jax").locate_file("tracerelay_jax"))
+    if installed.is_dir() and machine.code(installed) != machine.code(root / "tracerelay_jax"):
+        pytest.exit(f"{installed} is of other code than {root}: pip install -e '.[test]' to change and test it", 2)
 
 
 @pytest.fixture

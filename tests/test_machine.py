@@ -15,3 +15,20 @@ def test_a_package_that_is_not_installed_has_no_version(monkeypatch):
     versions = machine.describe()["versions"]
     assert versions["tracerelay_jax"] is None
     assert versions["jax"].count(".") == 2
+
+
+def test_other_code_has_other_digits(tmp_path):
+    names = ("a.py", "sub/b.py", "data.json")
+    (tmp_path / "sub").mkdir()
+
+    def digits(*contents):
+        for name, content in zip(names, contents, strict=True):
+            (tmp_path / name).write_text(content)
+        return machine.code(tmp_path)
+
+    whole = digits("x = 1", "y = 2", "{}")
+    assert digits("x = 1", "y = 2", "[]") == whole
+    assert len({whole, digits("x = 2", "y = 2", "{}"), digits("x = 1y = 2", "", "{}")}) == 3
+    (tmp_path / "a.py").rename(tmp_path / "c.py")
+    assert machine.code(tmp_path) != machine.code(tmp_path / "sub") != whole
+    assert machine.describe()["code"] == machine.code()

@@ -14,7 +14,7 @@ import pytest
 from tests import tiny
 from tests.launch.test_programs import run
 from tracerelay_jax import TraceRelayConfig
-from tracerelay_jax.benchmarks.peers import attention, compare, peer, registry, transformer, turns
+from tracerelay_jax.benchmarks.peers import attention, compare, peer, registry, rounds, transformer
 from tracerelay_jax.benchmarks.peers.programs import Program, state_bytes, update_program
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.model.network import parameter_count
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
     not (os.environ.get("REQUIRE_PEERS") or all(map(importlib.util.find_spec, PACKAGES.values()))),
     reason="needs the extra `peers`",
 )
-LIMITS = turns.Limits(rounds=2, seconds=30.0, memory_bytes=2**30)
+LIMITS = rounds.Limits(rounds=2, seconds=30.0, memory_bytes=2**30)
 
 
 def make(name, config=CONFIG):
@@ -158,13 +158,13 @@ class Calls(list):
 @pytest.fixture
 def calls(monkeypatch):
     made = Calls()
-    monkeypatch.setattr(turns.time, "perf_counter", lambda: made.clock)
+    monkeypatch.setattr(rounds.time, "perf_counter", lambda: made.clock)
     return made
 
 
 def choose(calls, limits=LIMITS, **programs):
     ways = {way: functools.partial(program, calls, way, *arguments) for way, arguments in programs.items()}
-    return turns.fastest("peer", ways, limits, Reporter(io.StringIO()))
+    return rounds.fastest("peer", ways, limits, Reporter(io.StringIO()))
 
 
 def test_the_fastest_way_is_chosen_and_what_cannot_run_says_why(calls):
@@ -186,10 +186,10 @@ def test_trials_end_with_their_seconds(calls):
 
 
 def test_rounds_interleave_until_a_program_has_had_its_seconds(calls):
-    limits = turns.Limits(rounds=3, seconds=5.0, memory_bytes=0)
+    limits = rounds.Limits(rounds=3, seconds=5.0, memory_bytes=0)
     entrants = [choose(calls, limits, **{name: [seconds]}).entrant for name, seconds in (("a", 1.0), ("b", 2.0), ("c", 6.0))]
     calls.clear()
-    turns.take_turns(entrants, limits)
+    rounds.run_rounds(entrants, limits)
     assert calls == ["a", "b", "a", "a"]
     assert [entrant.times for entrant in entrants] == [[1.0, 1.0, 1.0], [2.0], [6.0]]
 

@@ -41,7 +41,7 @@ def compile_for(mesh, function, *arguments):
 def training_step(model, mesh):
     """The step with its length bound, and the shapes of its state and seed."""
     task, optimizer = tasks.make("most_freq"), make_optimizer(TrainingConfig(lengths=(128, 256)))
-    step = make_train_step(model, task, optimizer, BATCH, mesh)
+    step = make_train_step(model, task, optimizer, BATCH, mesh, most_padding=16)
     state = jax.eval_shape(lambda: init_state(model, optimizer, 0))
     return functools.partial(step, length=POSITIONS - 6, padded=POSITIONS), state, jax.ShapeDtypeStruct((), jnp.uint32)
 

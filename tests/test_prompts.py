@@ -16,7 +16,8 @@ from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.prompts import answer, read_sources
 from tracerelay_jax.run_folder import RunFolder
-from tracerelay_jax.training.loop import Trainer, load_best
+from tracerelay_jax.training.checkpoints import load_parameters
+from tracerelay_jax.training.loop import Trainer
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_answers_of_a_trained_model_equal_repeated_full_forward_passes(root, tmp
     folder.create_or_check(config, [])
     history = Trainer(experiment, folder, Reporter(io.StringIO())).run().history
     assert history[-1].cross_entropy < math.log(experiment.task.outputs) - 0.05, history
-    _, params = load_best(folder)
+    _, params = load_parameters(folder)
     check_against_full_passes(TraceRelay(experiment.model), params, experiment.task, 60)
 
 

@@ -21,7 +21,7 @@ def failing(code):
 def test_a_config_that_could_not_be_written_leaves_nothing(root, tmp_path, monkeypatch):
     folder, config = RunFolder(tmp_path / "run"), tiny.config(root)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", failing(errno.ENOSPC))
+        patch.setattr(os, "link", failing(errno.ENOSPC))
         with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
             folder.create_or_check(config, [])
     assert list(folder.path.iterdir()) == []
@@ -48,11 +48,27 @@ def test_a_file_is_cut_off_by_a_full_disk_and_the_old_one_stays(root, tmp_path, 
 
 def test_what_a_kill_left_of_a_config_is_no_obstacle(root, tmp_path):
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.json.tmp").write_text('{"command": [')
+    (tmp_path / "run" / "config.json.0a1b.tmp").write_text('{"command": [')
     folder, config = RunFolder(tmp_path / "run"), tiny.config(root)
     folder.create_or_check(config, ["command"])
     assert json.loads((folder.path / "config.json").read_text())["command"] == ["command"]
-    assert sorted(path.name for path in folder.path.iterdir()) == ["checkpoints", "config.json"]
+
+
+def test_of_two_processes_that_begin_a_folder_one_writes_it_and_the_other_checks_it(root, tmp_path, monkeypatch):
+    ours, theirs, other = RunFolder(tmp_path / "run"), RunFolder(tmp_path / "run"), tiny.config(root, argument="seed=7")
+    link = os.link
+
+    def they_are_faster(source, target):
+        monkeypatch.setattr(os, "link", link)
+        theirs.create_or_check(other, ["theirs"])
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", they_are_faster)
+    with pytest.raises(InputError, match="holds a run of another configuration"):
+        ours.create_or_check(tiny.config(root), ["ours"])
+    ours.create_or_check(other, ["ours"])
+    assert json.loads((ours.path / "config.json").read_text())["command"] == ["theirs"]
+    assert sorted(path.name for path in ours.path.iterdir()) == ["checkpoints", "config.json"]
 
 
 def test_a_file_system_without_locks_is_named_with_the_folder(root, tmp_path, monkeypatch):
@@ -99,3 +115,23 @@ def test_another_configuration_is_refused_by_its_field(root, tmp_path, change, m
     change_held_config(folder, lambda held: held.update(change | empty))
     with pytest.raises(InputError, match=message):
         folder.check(config)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "wrong"),
+    [
+        ({"seed": 43}, "seed=43"),
+        ({"model__trace_widths": (8, 16, 8)}, "dc=16"),
+        ({"model__inherit_phase": False}, "inherit=off"),
+        ({"seed": 43, "model__inherit_phase": False}, "seed=43, inherit=off"),
+    ],
+)
+def test_a_new_run_is_not_named_after_another(root, tmp_path, overrides, wrong):
+    folder, config = RunFolder(tmp_path / "run"), tiny.config(root)
+    name = config["name"]
+    assert name == "most_freq-dc4-seed42"
+    config = {**tiny.config(root, **overrides), "name": name}
+    with pytest.raises(InputError, match=f"config.name='{name}': is not the name of a run with {wrong};"):
+        folder.create_or_check(config, [])
+    assert not folder.path.exists()
+    folder.create_or_check({**config, "name": "mine"}, [])

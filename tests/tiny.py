@@ -1,6 +1,7 @@
 """A run small enough to train in seconds, from the paper's config files."""
 
 import importlib.util
+import re
 
 from tracerelay_jax.experiment import make_experiment
 
@@ -26,6 +27,8 @@ def config(root, task="most_freq", argument=None, **overrides):
     values = {**SHARED, **OVERRIDES[task], **{name.replace("__", "."): value for name, value in overrides.items()}}
     made.update_from_flattened_dict(values)
     made.evaluation.id_lengths = made.validation.lengths
+    widths = made.model.trace_widths
+    made.name = re.sub(r"-dc\d+", f"-dc{widths[len(widths) // 2]}", made.name)
     return made.to_dict()
 
 

@@ -12,6 +12,8 @@ from absl import app, flags, logging
 from tracerelay_jax import hosts
 from tracerelay_jax.errors import InputError
 
+_LIMITS = pathlib.Path("/sys/fs/cgroup/cpu.max")  # of a container, where Linux has control groups of version 2
+
 
 def run(
     main: Callable[[Sequence[str]], None],
@@ -34,8 +36,18 @@ def run(
 
 
 def available_cores() -> list[int]:
-    """The cores that this process may use."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    """The cores that this process may use, no more than a container's share of them."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    return cores[: _share_of_container()]
+
+
+def _share_of_container() -> int | None:
+    """How many cores' worth of time a container has, rounded up; None without a limit."""
+    try:
+        quota, period = map(int, _LIMITS.read_text().split())
+    except (OSError, ValueError):  # no such file, or "max"
+        return None
+    return max(-(-quota // period), 1)
 
 
 def use_all_cores() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
@@ -119,6 +120,25 @@ def make_experiment(config: Mapping[str, Any]) -> Experiment:
     )
     _check(experiment)
     return experiment
+
+
+def check_name(experiment: Experiment) -> None:
+    """Checks that a name with -dcN or -seedN in it, or with both and -off or not, as those of the config files, is true.
+
+    Raises:
+      InputError: if it is not.
+    """
+    name, model = experiment.name, experiment.model
+    said = {field: int(number) for field, number in re.findall(r"-(dc|seed)(\d+)(?![^-])", name)}
+    true = {"dc": model.trace_widths[len(model.trace_widths) // 2], "seed": experiment.seed}
+    wrong = [f"{field}={true[field]}" for field in said if said[field] != true[field]]
+    if said.keys() == true.keys() and ("off" in name.split("-")) == model.inherit_phase:
+        wrong.append(f"inherit={'on' if model.inherit_phase else 'off'}")
+    if wrong:
+        raise InputError(
+            f"config.name={name!r}: is not the name of a run with {', '.join(wrong)}; give that as an argument of the "
+            "config file, after its colon, or another --config.name"
+        )
 
 
 def differences(one: Experiment, other: Experiment, may_differ: Set[str] = frozenset()) -> Iterator[tuple[str, Any, Any]]:

@@ -1,5 +1,6 @@
-"""What a result was measured on: versions, device, and the memory of this process."""
+"""What a result was measured on: code, versions, device, and the memory of this process."""
 
+import hashlib
 import importlib.metadata
 import os
 import pathlib
@@ -13,13 +14,22 @@ import jax
 _PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "tracerelay_jax")
 
 
-def describe() -> dict[str, dict[str, Any]]:
-    """The versions of Python and the packages, and the device with the machine around it."""
+def describe() -> dict[str, Any]:
+    """The code, the versions of Python and the packages, and the device with the machine around it."""
     return {
+        "code": code(),
         "versions": {name: _version(name) for name in _PACKAGES} | {"python": platform.python_version()},
         "device": {"kind": jax.devices()[0].device_kind, "count": jax.device_count(), "machine": platform.machine(),
                    "processor": _processor(), "cores": os.cpu_count()},
     }  # fmt: skip
+
+
+def code(package: pathlib.Path = pathlib.Path(__file__).parent) -> str:
+    """Twelve digits that stand for the Python files of this package, of whatever version: other code, other digits."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 def peak_memory() -> int:

@@ -19,10 +19,14 @@ _CPU_GROUPS = 8
 def data_mesh(rows: int, devices: Sequence[jax.Device] = ()) -> Mesh:
     """A mesh with the axis `data` over as many of the devices, by default the local ones, as divide `rows` evenly.
 
+    One process takes up to eight of a CPU's, for with more the order of sums would depend on their number.
+
     Raises:
       InputError: if a process would be left without a device, and so wait for ever.
     """
     devices = devices or jax.local_devices()
+    if devices[0].platform == "cpu" and len({device.process_index for device in devices}) == 1:
+        devices = devices[:_CPU_GROUPS]
     count = max(n for n in range(1, len(devices) + 1) if rows % n == 0)
     processes = [len({device.process_index for device in some}) for some in (devices, devices[:count])]
     if processes[0] != processes[1]:

@@ -5,12 +5,15 @@ import fcntl
 import json
 import os
 import pathlib
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 from tracerelay_jax import machine
 from tracerelay_jax.errors import InputError
-from tracerelay_jax.experiment import Experiment, differences, make_experiment
+from tracerelay_jax.experiment import Experiment, check_name, differences, make_experiment
+
+_TEMPORARY = ".tmp"
 
 
 class RunFolder:
@@ -36,17 +39,21 @@ class RunFolder:
         """Writes config.json, or checks that the folder there is holds the same configuration.
 
         Raises:
-          InputError: if the folder belongs to another configuration or to something else, or cannot be written.
+          InputError: if the folder belongs to another configuration or to something else, or cannot be written, or the
+            name of a new run says what is not true of it.
         """
         self.check(config)
         if (self.path / "config.json").exists():
             return
+        check_name(make_experiment(config))
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._write("config.json", {"command": command, "config": config})
+            with contextlib.suppress(FileExistsError):  # another process was faster; it is checked below
+                _create(self.path / "config.json", _as_text({"command": command, "config": config}))
             self.checkpoints.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"workdir={self.path}: cannot be written ({error.strerror})") from error
+        self.check(config)
 
     def check(self, config: dict[str, Any]) -> None:
         """Checks that the folder is new, empty, or holds a run of this configuration, defaults filled in on either side.
@@ -54,13 +61,14 @@ class RunFolder:
         Raises:
           InputError: if it is not.
         """
+        foreign = [path for path in self.path.glob("*") if path.suffix != _TEMPORARY]  # before a look at config.json
         if (self.path / "config.json").exists():
             for field, was, now in differences(self._held_experiment(), make_experiment(config)):
                 raise InputError(
                     f"workdir={self.path}: holds a run of another configuration (config.{field} is {was!r} there, "
                     f"{now!r} here); give another --workdir"
                 )
-        elif self.path.is_dir() and any(path != _temporary(self.path / "config.json") for path in self.path.iterdir()):
+        elif foreign:
             raise InputError(f"workdir={self.path}: must be empty, new, or the folder of a run (it has no config.json)")
 
     @contextlib.contextmanager
@@ -131,7 +139,7 @@ class RunFolder:
             raise InputError(f"workdir={self.path}: {name} is damaged ({error})") from error
 
     def _write(self, name: str, values: dict[str, Any]) -> None:
-        _replace(self.path / name, json.dumps(values, indent=1) + "\n")
+        _replace(self.path / name, _as_text(values))
 
 
 def _update_of(line: str) -> float:
@@ -141,17 +149,29 @@ def _update_of(line: str) -> float:
         return float("inf")
 
 
+def _as_text(values: dict[str, Any]) -> str:
+    return json.dumps(values, indent=1) + "\n"
+
+
+def _create(path: pathlib.Path, text: str) -> None:
+    """Writes a new file whole, and raises FileExistsError where there is one."""
+    with _written_aside(path, text) as temporary:
+        os.link(temporary, path)
+
+
 def _replace(path: pathlib.Path, text: str) -> None:
     """Writes a file whole: readers see the old text or the new."""
-    temporary = _temporary(path)
+    with _written_aside(path, text) as temporary:
+        os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def _written_aside(path: pathlib.Path, text: str) -> Iterator[pathlib.Path]:
+    """A file beside `path` that nobody else writes, removed afterwards if it is still there."""
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}{_TEMPORARY}")
     try:
         temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except BaseException:
+        yield temporary
+    finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise
-
-
-def _temporary(path: pathlib.Path) -> pathlib.Path:
-    return path.with_name(path.name + ".tmp")

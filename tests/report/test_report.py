@@ -10,7 +10,7 @@ import statistics
 import numpy as np
 import pytest
 
-from tests.report.synthetic import write_run
+from tests.report.synthetic import edit, write_run
 from tracerelay_jax import tasks
 from tracerelay_jax.evaluation.metrics import _dyck_slices
 from tracerelay_jax.report import page
@@ -87,6 +87,7 @@ def write_runs(results):
         write_run(ROOT, results, "dyck", 64, seed, scores={4096: 0.7}, slices=slices, history=HISTORIES[seed])
     write_run(ROOT, results, "most_freq", 16, 42, scores={1024: 0.6579}, slices={1024: {"top1": 0.75}},
               parameters=257_286, minutes=23.74, tokens=63_381_888)  # fmt: skip
+    edit(results / "runs/most_freq-dc16-seed42/result.json", lambda result: result.update(code="0123456789ab"))
     unfinished = write_run(ROOT, results, "dyck", 32, 44)
     (unfinished / "result.json").unlink()
 
@@ -190,6 +191,7 @@ def test_slices_diagnostics_and_exposure(results):
     assert rates == pytest.approx([750 / (60 * 23.74), float(run["final_paper"]) / (60 * float(run["minutes_paper"]))])
     (off,) = rows(results, "table5", task="Equal Repeats", phase_inheritance="Off", d_c="16", seed="43")
     assert off["exhausted_ours"] == "True"
+    assert (run["our_code"], off["our_code"]) == ("0123456789ab", "")  # which older runs lack
     means = cell(results, "table5_means", "best", task="Dyck", d_c="64")
     assert [float(means["mean"]), float(means["paper_mean"])] == pytest.approx([625.0, 15_250.0])
 

@@ -16,18 +16,20 @@ from tracerelay_jax.progress import Bars, Reporter
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.sweep.devices import SeedTrainer
 from tracerelay_jax.sweep.plan import configs_of, plan
-from tracerelay_jax.training.loop import Trainer, load_best
+from tracerelay_jax.training.checkpoints import load_parameters
+from tracerelay_jax.training.lengths import batch_lengths, length_buckets, most_padding
+from tracerelay_jax.training.loop import Trainer
 from tracerelay_jax.training.stopping import Validation
 
 SEEDS = [42, 43, 44]
 
 
-def config_of_runs(root, **overrides):
-    return tiny.config(root, "dyck", **{"training__batch_size": 8, "validation__lengths": (8,), **overrides})
+def config_of_runs(root, task="dyck", **overrides):
+    return tiny.config(root, task, **{"training__batch_size": 8, "validation__lengths": (8,), **overrides})
 
 
-def runs(root, path, seeds=SEEDS, **overrides):
-    made = plan(configs_of(config_of_runs(root, **overrides), seeds), path)
+def runs(root, path, seeds=SEEDS, task="dyck", **overrides):
+    made = plan(configs_of(config_of_runs(root, task, **overrides), seeds), path)
     for run in made:
         run.folder.create_or_check(run.config, [])
     return made
@@ -56,7 +58,9 @@ def assert_equal_but_for_rounding(run, other):
     losses = [[event.get("loss", event.get("cross_entropy")) for event in events] for events in (got, expected)]
     np.testing.assert_allclose(*losses, rtol=1e-5)
     # The seeds themselves are a hundred times further apart.
-    for a, b in zip(jax.tree.leaves(load_best(run.folder)), jax.tree.leaves(load_best(other.folder)), strict=True):
+    for a, b in zip(
+        jax.tree.leaves(load_parameters(run.folder)), jax.tree.leaves(load_parameters(other.folder)), strict=True
+    ):
         np.testing.assert_allclose(a, b, atol=1e-4)
 
 
@@ -71,8 +75,22 @@ def test_mapped_seeds_equal_runs_alone_but_for_rounding(root, tmp_path):
     for mapped in (on_one, on_two, on_four):
         for run, other in zip(mapped, alone, strict=mapped is on_four):
             assert_equal_but_for_rounding(run, other)
-    first, second = (np.asarray(jax.tree.leaves(load_best(run.folder)[1])[-1]) for run in alone[:2])
+    first, second = (np.asarray(jax.tree.leaves(load_parameters(run.folder)[1])[-1]) for run in alone[:2])
     assert np.abs(first - second).max() > 1e-2
+
+
+def test_a_batch_beside_a_longer_one_is_read_where_it_is_scored(root, tmp_path):
+    """The last layer is read at the end only, and the end of the shorter batch lies the further back."""
+    lengths = (8, 11)
+    settings = {"task": "equal_repeats", "training__lengths": lengths, "training__updates": 2}
+    alone, mapped = (runs(root, tmp_path / name, **settings) for name in ("alone", "mapped"))
+    for run in alone:
+        Trainer(run.experiment, run.folder, Reporter(io.StringIO())).run()
+    train(mapped, 1)
+    drawn = [batch_lengths(run.experiment.task, lengths, run.experiment.seed, 0, 2) for run in mapped]
+    assert np.ptp(drawn, axis=0).max() > most_padding(length_buckets(mapped[0].experiment.task, lengths))
+    for run, other in zip(mapped, alone, strict=True):
+        assert_equal_but_for_rounding(run, other)
 
 
 def test_each_seed_stops_by_itself_and_a_failing_one_does_not_end_the_others(root, tmp_path):
@@ -84,11 +102,11 @@ def test_each_seed_stops_by_itself_and_a_failing_one_does_not_end_the_others(roo
     trainer._validator.validate = lambda params, update: Validation(update, *next(scores), {})
     trainer.run()
     assert next(scores, None) is None
-    assert set(trainer.failures) == {"dyck-dc64-seed43"}
-    assert "not finite" in trainer.failures["dyck-dc64-seed43"]
+    assert set(trainer.failures) == {"dyck-dc4-seed43"}
+    assert "not finite" in trainer.failures["dyck-dc4-seed43"]
     last = [json.loads((run.folder.path / "metrics.jsonl").read_text().splitlines()[-1])["update"] for run in made]
     assert last == [4, 4, 8]
-    assert [load_best(run.folder)[0] for run in made] == [4, 2, 8]
+    assert [load_parameters(run.folder)[0] for run in made] == [4, 2, 8]
 
 
 def test_an_interrupted_sweep_goes_on_to_the_same_bits(root, tmp_path):
@@ -109,7 +127,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_bits(root, tmp_path):
     train(cut, 2)
     for run, other in zip(cut, whole, strict=True):
         assert metrics_of(run.folder) == metrics_of(other.folder)
-        jax.tree.map(np.testing.assert_array_equal, load_best(run.folder), load_best(other.folder))
+        jax.tree.map(np.testing.assert_array_equal, load_parameters(run.folder), load_parameters(other.folder))
 
 
 def test_a_finished_run_keeps_its_place_and_is_not_touched(root, tmp_path):

@@ -17,9 +17,9 @@ from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.parallel import data_mesh, slice_rows
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
-from tracerelay_jax.training.checkpoints import Checkpoints
+from tracerelay_jax.training.checkpoints import Checkpoints, load_parameters
 from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets, most_padding
-from tracerelay_jax.training.loop import Trainer, load_best, load_parameters
+from tracerelay_jax.training.loop import Trainer
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.record import stop_reason
 from tracerelay_jax.training.run import train_and_evaluate
@@ -78,7 +78,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(root, tmp_path, task, length, kil
 
     assert without_times(again) == without_times(result)
     assert metrics_of(killed) == metrics_of(whole)
-    for got, wanted in zip(jax.tree.leaves(load_best(killed)), jax.tree.leaves(load_best(whole)), strict=True):
+    for got, wanted in zip(jax.tree.leaves(load_parameters(killed)), jax.tree.leaves(load_parameters(whole)), strict=True):
         np.testing.assert_array_equal(got, wanted)
     events = metrics_of(whole)
     assert [event["update"] for event in events if event["event"] == "validation"] == [2, 4, 6]
@@ -104,18 +104,18 @@ def test_the_stop_rule_ends_a_run_and_best_and_latest_are_kept(root, tmp_path):
     trainer._validator.validate = lambda params, update: Validation(update, *next(scores), {})
     progress = trainer.run()
     assert (progress.updates, stop_reason(experiment, progress)) == (4, "threshold")
-    assert load_best(folder)[0] == 4
+    assert load_parameters(folder)[0] == 4
 
     experiment = dataclasses.replace(experiment, validation=dataclasses.replace(experiment.validation, threshold=1.0))
     folder = RunFolder(tmp_path / "other")
-    folder.create_or_check({}, [])
+    folder.create_or_check(tiny.config(root, "equal_repeats"), [])
     trainer = Trainer(experiment, folder, Reporter(io.StringIO()))
     validations = [(0.5, 2.0), (0.9, 1.0), (0.9, 0.5), (0.9, 0.7), (0.2, 0.1)]
     scores = iter(validations)
     trainer._validator.validate = lambda params, update: Validation(update, *next(scores), {})
     with pytest.raises(StopIteration):
         trainer.run()
-    assert load_best(folder)[0] == 6  # of equal scores the lower cross-entropy
+    assert load_parameters(folder)[0] == 6  # of equal scores the lower cross-entropy
     assert load_parameters(folder, latest=True)[0] == 10
     assert sorted(path.name for path in folder.checkpoints.iterdir() if path.name.isdigit()) == ["10", "6"]
 
@@ -219,9 +219,16 @@ def test_slices():
 
 
 def test_no_process_is_left_without_a_device():
-    devices = [types.SimpleNamespace(process_index=index // 2) for index in range(6)]
+    devices = [types.SimpleNamespace(process_index=index // 2, platform="cpu") for index in range(6)]
     with pytest.raises(InputError, match=r"batch_size=64: must divide among all 3 processes, of 6 devices"):
         data_mesh(64, devices)
+
+
+@pytest.mark.parametrize(("platform", "used"), [("cpu", 8), ("gpu", 16)])
+def test_a_cpu_of_many_cores_gives_a_run_no_more_than_the_order_of_sums_allows(monkeypatch, platform, used):
+    devices = [types.SimpleNamespace(process_index=0, platform=platform) for _ in range(16)]
+    monkeypatch.setattr(jax, "make_mesh", lambda shape, names, axis_types, devices: len(devices))
+    assert data_mesh(64, devices) == used
 
 
 def test_the_optimizer_is_that_of_table_2(root):

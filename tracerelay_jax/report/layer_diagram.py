@@ -1,9 +1,8 @@
-"""Draws one TraceRelay layer: `python -m tracerelay_jax.report.layer_diagram results/figures`.
+"""Draws one TraceRelay layer, for launch/draw_layer.py.
 
 Time runs to the right in columns, 0 ... NOW; the computation runs upwards. Only the column t = NOW is drawn in full.
 """
 
-import argparse
 from itertools import pairwise
 from pathlib import Path
 
@@ -183,17 +182,12 @@ def _text(axes: Axes, x: float, y: float, text: str, color: str = INK, **style) 
     axes.text(x, y, text, color=color, **style)
 
 
-def main() -> None:
-    """Writes layer.png and layer.svg into the folder that the command line names."""
-    parser = argparse.ArgumentParser(description="Draws one TraceRelay layer.")
-    parser.add_argument("folder", type=Path, help="where layer.png and layer.svg go")
-    folder = parser.parse_args().folder
+def write_layer(folder: Path) -> tuple[Path, Path]:
+    """Writes layer.png and layer.svg into the folder, which it makes, and returns where they are."""
     folder.mkdir(parents=True, exist_ok=True)
+    png, svg = folder / "layer.png", folder / "layer.svg"
     figure = draw_layer()
-    figure.savefig(folder / "layer.png")
+    figure.savefig(png)
     with matplotlib.rc_context({"svg.hashsalt": "layer"}):  # the same bytes on every run
-        figure.savefig(folder / "layer.svg", metadata={"Date": None})
-
-
-if __name__ == "__main__":
-    main()
+        figure.savefig(svg, metadata={"Date": None})
+    return png, svg

@@ -57,8 +57,9 @@ class SeedTrainer:
                     stack.callback(record.close)
             states, step = self._start(records), None
             while training := self._training(records.values()):
+                begin = time.perf_counter()
                 step = step or self._compile(states)
-                states = self._train_and_validate(step, states, training)
+                states = self._train_and_validate(step, states, training, begin)
             for record in self._sound(records.values()):
                 self._evaluate(record)
 
@@ -74,7 +75,7 @@ class SeedTrainer:
         return jax.tree.map(lambda leaf: leaf[self._places], stacked)
 
     def _compile(self, states: TrainState) -> Callable:
-        mapped = map_seeds(self._experiment, self._devices, self._buckets)
+        mapped = map_seeds(self._experiment, self._devices, self._buckets, self._a_device)
         scalars = np.zeros(self._places.shape, np.int32)
         examples = (states, scalars.astype(np.uint32), scalars, scalars.astype(bool), scalars[:, 0])
         count = f"{len(self._runs)} seeds on {len(self._devices)} devices"
@@ -89,8 +90,7 @@ class SeedTrainer:
         left = [record for record in self._sound(records) if not record.stop_reason]
         return [record for record in left if record.progress.updates == min(one.progress.updates for one in left)]
 
-    def _train_and_validate(self, step: Callable, states: TrainState, training: list[RunRecord]) -> TrainState:
-        begin = time.perf_counter()
+    def _train_and_validate(self, step: Callable, states: TrainState, training: list[RunRecord], begin: float) -> TrainState:
         states = self._train(step, states, training)
         host = jax.device_get(states)
         for record in self._sound(training):
@@ -156,13 +156,14 @@ class SeedTrainer:
         return jax.tree.map(lambda leaf: np.asarray(leaf[place]), tree)
 
 
-def map_seeds(experiment: Experiment, devices: Sequence[jax.Device], buckets: Sequence[int]) -> Callable:
+def map_seeds(experiment: Experiment, devices: Sequence[jax.Device], buckets: Sequence[int], a_device: int) -> Callable:
     """The training step mapped over seeds.
 
     Args:
       experiment: what the seeds share.
       devices: those to map over.
       buckets: padded lengths.
+      a_device: seeds of a device.
 
     Returns:
       (states, seeds, lengths, active, bucket) -> (states, metrics). Leaves are (devices, seeds of a device, ...); `seeds` is
@@ -170,10 +171,17 @@ def map_seeds(experiment: Experiment, devices: Sequence[jax.Device], buckets: Se
       active comes out as it went in.
     """
     model, optimizer = TraceRelay(experiment.model), make_optimizer(experiment.training)
-    one_device = data_mesh(experiment.training.batch_size, devices[:1])
-    rows, padding = experiment.training.batch_size, most_padding(buckets)
-    step = make_train_step(model, experiment.task, optimizer, rows, one_device, padding)
-    branches = [jax.vmap(functools.partial(step, padded=bucket)) for bucket in buckets]
+    task, rows = experiment.task, experiment.training.batch_size
+    one_device = data_mesh(rows, devices[:1])
+    shortest = task.positions(experiment.training.lengths[0])
+
+    def branch(bucket):
+        # Beside a longer batch of another seed the shortest one is padded up to the longer one's bucket.
+        padding = most_padding(buckets) if a_device == 1 else bucket - shortest
+        step = make_train_step(model, task, optimizer, rows, one_device, padding)
+        return jax.vmap(functools.partial(step, padded=bucket))
+
+    branches = [branch(bucket) for bucket in buckets]
 
     def on_device(states, seeds, lengths, active, bucket):
         new, metrics = jax.lax.switch(bucket, branches, states, seeds, lengths)

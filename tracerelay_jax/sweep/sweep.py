@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import jax
 
 from tracerelay_jax import cli
+from tracerelay_jax.errors import InputError
 from tracerelay_jax.progress import Bars, Reporter
 from tracerelay_jax.sweep.devices import SeedTrainer
 from tracerelay_jax.sweep.plan import Run, alike_but_for_the_seed
@@ -39,6 +40,9 @@ def _run_on_devices(runs: Sequence[Run], bars: Bars) -> dict[str, str]:
             continue
         # Finished ones keep their place, so that the others are computed as before an interruption.
         trainer = SeedTrainer(group, jax.local_devices(), bars)
-        trainer.run()
+        try:
+            trainer.run()
+        except (InputError, OSError) as error:  # a folder in use or a full disk: the other groups go on
+            failures.update({run.experiment.name: str(error) for run in group if not run.done})
         failures.update(trainer.failures)
     return failures

@@ -9,6 +9,7 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import AnyPreservationPolicy, BestN, LatestN
 
 from tracerelay_jax.errors import InputError
+from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.training.stopping import Progress, Validation
 
 
@@ -69,6 +70,21 @@ class Checkpoints:
     def close(self) -> None:
         """Waits for what is under way."""
         self._manager.close()
+
+
+def load_parameters(folder: RunFolder, latest: bool = False):
+    """The selected checkpoint of a run, or its latest: (update, parameters).
+
+    Raises:
+      InputError: if there is none.
+    """
+    if not folder.checkpoints.is_dir():
+        raise InputError(f"workdir={folder.path}: holds no checkpoint; train a run there first")
+    checkpoints = Checkpoints(folder.checkpoints)
+    try:
+        return checkpoints.restore_parameters(latest)
+    finally:
+        checkpoints.close()
 
 
 def _rank(metrics: dict[str, float]) -> tuple[float, float]:

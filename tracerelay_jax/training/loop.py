@@ -8,14 +8,12 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from tracerelay_jax.errors import InputError
 from tracerelay_jax.experiment import Experiment
 from tracerelay_jax.hosts import of_first_process
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.parallel import data_mesh, replicated
 from tracerelay_jax.progress import Pace, Reporter
 from tracerelay_jax.run_folder import RunFolder
-from tracerelay_jax.training.checkpoints import Checkpoints
 from tracerelay_jax.training.lengths import batch_lengths, bucket_of, length_buckets, most_padding
 from tracerelay_jax.training.optimizer import make_optimizer
 from tracerelay_jax.training.record import EventHook, RunRecord
@@ -126,23 +124,3 @@ def describe_validation(record: RunRecord, pace: Pace) -> str:
         f"{validation.cross_entropy:.4f}  {pace.updates_per_second:.1f} updates/s  "
         f"{pace.time_left(updates - validation.update)} left at most"
     )
-
-
-def load_best(folder: RunFolder):
-    """The selected checkpoint of a run: (update, parameters); errors as of `load_parameters`."""
-    return load_parameters(folder)
-
-
-def load_parameters(folder: RunFolder, latest: bool = False):
-    """The selected checkpoint of a run, or its latest: (update, parameters).
-
-    Raises:
-      InputError: if there is none.
-    """
-    if not folder.checkpoints.is_dir():
-        raise InputError(f"workdir={folder.path}: holds no checkpoint; train a run there first")
-    checkpoints = Checkpoints(folder.checkpoints)
-    try:
-        return checkpoints.restore_parameters(latest)
-    finally:
-        checkpoints.close()

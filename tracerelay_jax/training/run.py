@@ -11,7 +11,8 @@ from tracerelay_jax.hosts import wait_for_all
 from tracerelay_jax.model.network import parameter_count
 from tracerelay_jax.progress import Reporter
 from tracerelay_jax.run_folder import RunFolder
-from tracerelay_jax.training.loop import Trainer, load_best
+from tracerelay_jax.training.checkpoints import load_parameters
+from tracerelay_jax.training.loop import Trainer
 from tracerelay_jax.training.record import EventHook, stop_reason
 from tracerelay_jax.training.stopping import Progress
 
@@ -51,7 +52,7 @@ def _finish(experiment: Experiment, folder: RunFolder, reporter: Reporter, on_ev
 
 def evaluate_best(experiment: Experiment, folder: RunFolder, progress: Progress, reporter: Reporter) -> None:
     """Evaluates the selected checkpoint of a run that has stopped, and writes result.json."""
-    best, params = load_best(folder)
+    best, params = load_parameters(folder)
     reason = stop_reason(experiment, progress)
     reporter.line(
         f"stopped by the {reason} at update {progress.updates} after {progress.seconds / 60:.1f} min; "

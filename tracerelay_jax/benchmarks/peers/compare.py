@@ -9,8 +9,8 @@ import jax
 
 from tracerelay_jax.benchmarks.peers.peer import Peer, parameter_count
 from tracerelay_jax.benchmarks.peers.programs import SPREADS, decode_program, prefill_program, state_bytes, update_program
+from tracerelay_jax.benchmarks.peers.rounds import Choice, Limits, fastest, run_rounds
 from tracerelay_jax.benchmarks.peers.trace_relay import NAME as OURS
-from tracerelay_jax.benchmarks.peers.turns import Choice, Limits, fastest, take_turns
 from tracerelay_jax.experiment import Experiment
 from tracerelay_jax.progress import Reporter
 
@@ -144,7 +144,7 @@ def _rank(
       The case; `results`: for each peer its way, the calls that count and their median seconds, tokens a second, the bytes
       of the program, and what was tried, which is all where nothing ran; `best_peer`; `ratio_to_best_peer`.
     """
-    take_turns([choice.entrant for choice in choices.values() if choice.entrant], limits)
+    run_rounds([choice.entrant for choice in choices.values() if choice.entrant], limits)
     results = {name: _result(choice, tokens) for name, choice in choices.items()}
     rates = {name: result["tokens_per_second"] for name, result in results.items() if "tokens_per_second" in result}
     best = max((name for name in rates if name != OURS), key=rates.get, default=None)

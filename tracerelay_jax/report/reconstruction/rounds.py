@@ -1,6 +1,7 @@
-"""The rounds of the study, what is measured in each, and the numbers of the rule; fixed before any run.
+"""The rounds of the study, what is measured in each, and the numbers of the rule.
 
-Widths of the second round are those at which the paper's seeds spread least.
+They were fixed when the only runs were the default's first seeds of Most-Freq and of Equal Repeats at width 16. Widths of
+the second round are those at which the paper's seeds spread least.
 """
 
 from typing import NamedTuple

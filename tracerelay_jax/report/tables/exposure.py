@@ -11,12 +11,15 @@ from tracerelay_jax.report.tables.table import Column, Table, setting_cells, set
 def table5(study: Study, paper: Paper) -> Table:
     """Table 5, a row for each run of the paper or of ours."""
     ours = {(run.setting, run.seed): run.exposure for run in study.runs}
+    code = {(run.setting, run.seed): run.result.get("code") for run in study.runs}
     keys = sorted(ours.keys() | paper.exposure.keys(), key=lambda key: (paper.settings.index(key[0]), key[1]))
     columns = (
         Column("seed"), Column("best"), Column("final"), Column("exhausted"), Column("tokens (M)"), Column("minutes", 1),
-        Column("parameters"), Column("updates/s", 1),
+        Column("parameters"), Column("updates/s", 1), Column("our code"),
     )  # fmt: skip
-    rows = tuple((*setting_cells(key[0]), key[1], *_pairs(ours.get(key), paper.exposure.get(key))) for key in keys)
+    rows = tuple(
+        (*setting_cells(key[0]), key[1], *_pairs(ours.get(key), paper.exposure.get(key)), code.get(key)) for key in keys
+    )
     return Table(
         "table5",
         "Table 5. Training exposure of every run",
@@ -26,7 +29,8 @@ def table5(study: Study, paper: Paper) -> Table:
             "Best: the update of the selected checkpoint. Final: the last update. Exhausted: the cap was used up without "
             "two passes in a row. Minutes, and updates/s over them: the training loop with its validations and, in ours, "
             "its compilations, on the devices of Table 2. Ours shared their machine with other work, some more than others: "
-            "speeds are compared in ../benchmarks.",
+            "speeds are compared in ../benchmarks. Code: digits that stand for the package's Python files; the runs without "
+            "are older, and of several versions.",
         ),
     )
 

@@ -90,7 +90,7 @@ def fastest(
     return Choice(best, tried)
 
 
-def take_turns(entrants: Sequence[Entrant], limits: Limits) -> None:
+def run_rounds(entrants: Sequence[Entrant], limits: Limits) -> None:
     """Calls all in every round, so that what disturbs the machine disturbs all of them.
 
     One that has had its seconds sits out; if it had them at its trial, its one call there counts.
