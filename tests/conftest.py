@@ -15,6 +15,8 @@ from tracerelay_jax import machine
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 2)
 
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+
 # Many tests start the same tiny run again: what was compiled once in this session is not compiled again.
 _CACHE = tempfile.mkdtemp(prefix="tracerelay-tests-")
 atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
@@ -29,12 +31,11 @@ jax.config.update("jax_disable_most_optimizations", True)
 
 def pytest_configure():
     """Programs in processes of their own must be of the code that the tests import."""
-    root = pathlib.Path(__file__).resolve().parent.parent
-    if root in [pathlib.Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]:
+    if _ROOT in [pathlib.Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]:
         return
     installed = pathlib.Path(importlib.metadata.distribution("tracerelay_jax").locate_file("tracerelay_jax"))
-    if installed.is_dir() and machine.code(installed) != machine.code(root / "tracerelay_jax"):
-        pytest.exit(f"{installed} is of other code than {root}: pip install -e '.[test]' to change and test it", 2)
+    if installed.is_dir() and machine.code(installed) != machine.code(_ROOT / "tracerelay_jax"):
+        pytest.exit(f"{installed} is of other code than {_ROOT}: pip install -e '.[test]' to change and test it", 2)
 
 
 @pytest.fixture
@@ -48,4 +49,4 @@ def optimized():
 @pytest.fixture(scope="session")
 def root():
     """The root of the repository, found from this file and not from the working directory."""
-    return pathlib.Path(__file__).resolve().parent.parent
+    return _ROOT

@@ -48,10 +48,11 @@ def test_a_file_is_cut_off_by_a_full_disk_and_the_old_one_stays(root, tmp_path, 
 
 def test_what_a_kill_left_of_a_config_is_no_obstacle(root, tmp_path):
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.json.0a1b.tmp").write_text('{"command": [')
+    (tmp_path / "run" / "config.json.tmp").write_text('{"command": [')
     folder, config = RunFolder(tmp_path / "run"), tiny.config(root)
     folder.create_or_check(config, ["command"])
     assert json.loads((folder.path / "config.json").read_text())["command"] == ["command"]
+    assert sorted(path.name for path in folder.path.iterdir()) == ["checkpoints", "config.json"]
 
 
 def test_of_two_processes_that_begin_a_folder_one_writes_it_and_the_other_checks_it(root, tmp_path, monkeypatch):

@@ -48,8 +48,11 @@ class RunFolder:
         check_name(make_experiment(config))
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):  # another process was faster; it is checked below
+            # Where another process was faster, there is its file, and ours may be gone with the leftovers; checked below.
+            with contextlib.suppress(FileExistsError, FileNotFoundError):
                 _create(self.path / "config.json", _as_text({"command": command, "config": config}))
+                for left_by_a_kill in self.path.glob(f"config.json*{_TEMPORARY}"):
+                    left_by_a_kill.unlink(missing_ok=True)
             self.checkpoints.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"workdir={self.path}: cannot be written ({error.strerror})") from error
