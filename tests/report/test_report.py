@@ -153,6 +153,15 @@ def test_missing_runs_are_missing_cells_and_few_runs_say_how_many(results):
     assert rows(results, "table5", d_c="32", seed="44", task="Dyck")[0]["final_ours"] == ""
 
 
+def test_every_run_has_its_row(results, study):
+    every = rows(results, "every_run")
+    assert len(every) == len(study.runs)
+    scores = [row["256"] for row in every if (row["task"], row["phase_inheritance"], row["d_c"]) == ("Equal Repeats", "On", "16")]
+    assert [float(score) for score in scores] == pytest.approx([99.0, 99.5, 99.7])  # the seeds in their order
+    (run,) = rows(results, "every_run", task="Most-Freq", seed="42")
+    assert (run["best"], run["1024"], run["4096"]) == ("500", "65.79", "")
+
+
 def test_gains_and_ceilings(results):
     (gain,) = rows(results, "paired_gains", length="256", d_c="16")
     by_seed = [99.5 - 51.0, 99.7 - 53.0]

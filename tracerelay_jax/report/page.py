@@ -17,7 +17,7 @@ from tracerelay_jax.report.writing import MISSING, to_csv, to_markdown
 
 # In the order of the page, by section.
 _SECTIONS = {
-    "Scores": (scores.table1, scores.other_lengths, scores.every_length),
+    "Scores": (scores.table1, scores.other_lengths, scores.every_length, scores.every_run),
     "Equal Repeats": (equal_repeats.figure2, checks.gains, checks.ceiling_table),
     "Dyck": (dyck.figure3, scores.table3, checks.slice_counts),
     "Most-Freq": (most_freq.figure4, scores.table4, checks.baselines),

@@ -1,4 +1,4 @@
-"""Tables 1, 3 and 4, and the scores at every length."""
+"""Tables 1, 3 and 4, and the scores at every length, as means and run by run."""
 
 from tracerelay_jax.report import ceilings, names
 from tracerelay_jax.report.comparison import Comparison, compare, summarize
@@ -83,7 +83,7 @@ def other_lengths(study: Study, paper: Paper) -> Table:
 
 def every_length(study: Study, paper: Paper) -> Table:
     """The score at every length, the data of Figures 2, 3a and 4a."""
-    lengths = sorted({length for task in names.TASKS for length in study.lengths(task, paper)})
+    lengths = _every_length(study, paper)
     rows = [
         (*setting_cells(setting), *(summarize(study.percents(setting, length).values()) for length in lengths))
         for setting in paper.settings
@@ -99,6 +99,26 @@ def every_length(study: Study, paper: Paper) -> Table:
         tuple(rows),
         (f"Besides those of the tables above, the paper prints ranges: {'; '.join(ranges)}.",),
     )
+
+
+def every_run(study: Study, paper: Paper) -> Table:
+    """The score of each run at every length, with the update of its checkpoint: what the means are of."""
+    lengths = _every_length(study, paper)
+    rows = [
+        (*setting_cells(run.setting), run.seed, run.exposure.best, *(run.percent(length) for length in lengths))
+        for run in study.runs
+    ]
+    return Table(
+        "every_run",
+        "Scores of every run, percent",
+        (*setting_columns(), Column("seed"), Column("best"), *(Column(str(length)) for length in lengths)),
+        tuple(rows),
+        ("Best: the update of the selected checkpoint. The paper prints no scores of single runs.",),
+    )
+
+
+def _every_length(study: Study, paper: Paper) -> list[int]:
+    return sorted({length for task in names.TASKS for length in study.lengths(task, paper)})
 
 
 def _width_columns(paper: Paper) -> tuple[Column, ...]:
