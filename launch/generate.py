@@ -22,7 +22,7 @@ from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.prompts import answer, read_sources
 from tracerelay_jax.run_folder import RunFolder
 from tracerelay_jax.tasks import Task
-from tracerelay_jax.trained import Trained, read_or_shipped
+from tracerelay_jax.trained import Trained, read
 from tracerelay_jax.training.checkpoints import load_parameters
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "A run's folder, for its best checkpoint.")
@@ -58,7 +58,7 @@ def main(_):
 def _task_and_loader() -> tuple[Task, Callable[[], Trained]]:
     """The task of the model, and how to load it once the sources have proved to be some."""
     if _MODEL.value:
-        trained = read_or_shipped(_MODEL.value)
+        trained = read(_MODEL.value)
         return trained.task, lambda: trained
     folder = RunFolder(_WORKDIR.value)
     experiment = make_experiment(folder.read_config())

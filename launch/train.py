@@ -17,6 +17,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from tracerelay_jax import cli
+from tracerelay_jax.errors import InputError
 from tracerelay_jax.experiment import make_experiment
 from tracerelay_jax.hosts import wait_for_all
 from tracerelay_jax.progress import Reporter
@@ -35,6 +36,8 @@ def main(_):
     """Runs the program."""
     cli.use_all_cores()
     config = _CONFIG.value.to_dict()
+    if "runs" in config:
+        raise InputError(f"config: holds {len(config['runs'])} runs; launch/sweep.py trains them")
     experiment = make_experiment(config)
     _JOIN()
     first = jax.process_index() == 0

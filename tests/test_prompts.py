@@ -72,7 +72,7 @@ def test_answers_of_a_trained_model_equal_repeated_full_forward_passes(root, tmp
 # One model of each task: the widths differ in nothing that matters here.
 @pytest.mark.parametrize("name", sorted({name.partition("-")[0]: name for name in trained.shipped()}.values()))
 def test_answers_of_a_shipped_model_equal_repeated_full_forward_passes(name):
-    model, params, task = trained.read_shipped(name)
+    model, params, task = trained.read(name)
     check_against_full_passes(model, params, task, 160)
 
 

@@ -1,5 +1,7 @@
 """What the launchers share: settings of the process, and errors of a person's input as one line."""
 
+import ast
+import contextlib
 import os
 import pathlib
 import sys
@@ -162,6 +164,10 @@ def _guarded(main: Callable[[Sequence[str]], None], argv: Sequence[str]) -> None
 def _essence(error: Exception) -> str:
     """The line that says what is wrong: ml_collections wraps the error of a config file in its traceback."""
     text = str(error.args[0] if error.args else error).strip()
+    if text.startswith("'"):  # a field that is none, then what may be meant; in quotes if it was a KeyError's message
+        with contextlib.suppress(SyntaxError):
+            text = ast.literal_eval(text)
+        return ": ".join(text.splitlines())
     last = text.splitlines()[-1] if "Traceback" in text else text.splitlines()[0]
     return last.rpartition("InputError: ")[2]
 

@@ -143,6 +143,12 @@ class TraceRelayConfig(_Shared):
         )
 
 
+def check_config(config, kind: type[_Shared]) -> None:
+    """Raises InputError unless `config` is of this kind."""
+    if not isinstance(config, kind):
+        raise InputError(f"config of type {type(config).__name__}: must be a {kind.__name__}")
+
+
 def _per_layer(config: TraceRelayConfig, name: str) -> tuple[int, ...]:
     value = getattr(config, name)
     value = value if isinstance(value, tuple) else (value,)
@@ -171,7 +177,7 @@ def _check_shared(config: _Shared):
     for name, choices in (("phase", PHASES), ("position", POSITIONS), ("init", INITIALISATIONS),
                           ("dtype", DTYPES), ("product_dtype", ("", *DTYPES)), ("attention", ATTENTIONS)):  # fmt: skip
         value = getattr(config, name)
-        _require(value in choices, name, value, f"must be one of {', '.join(choice or repr(choice) for choice in choices)}")
+        _require(value in choices, name, value, f"must be one of {', '.join(map(repr, choices))}")
     _require_number(config, "alpha", sys.float_info.min, "must be a positive number of radians")
     _require_number(config, "init_scale", sys.float_info.min, "must be positive")
     _require_number(config, "increment_init_scale", 0.0, "must be positive, or 0 for the same as the rest")

@@ -79,7 +79,7 @@ def generate(
     Raises:
       InputError: for a sampling, steps, stop symbol, chunk or cache that cannot be, before anything is compiled.
     """
-    check_input(prompt, valid)
+    check_input(prompt, valid, model.config.inputs)
     _check(model, prompt, steps, key, sampling, stop, chunk)
     rows = prompt.shape[0]
     valid = jnp.ones(prompt.shape, bool) if valid is None else valid

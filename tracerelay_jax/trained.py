@@ -14,7 +14,7 @@ import optax
 from flax import traverse_util
 
 from tracerelay_jax.errors import InputError
-from tracerelay_jax.experiment import make_experiment
+from tracerelay_jax.experiment import Experiment, make_experiment
 from tracerelay_jax.model.network import TraceRelay
 from tracerelay_jax.protocol import run_name
 from tracerelay_jax.tasks import Task
@@ -40,6 +40,8 @@ class Trained(NamedTuple):
 def load(task: str, dc: int, seed: int = 42, inherit: bool = True) -> Trained:
     """Returns the best checkpoint of one of the paper's runs, repeated here, that come with the package.
 
+    A source is answered by `generate` after `task.prompt(source)`, with the task's `stop` and `feed_back`.
+
     Args:
       task: `equal_repeats`, `dyck` or `most_freq`.
       dc: trace width of the middle layer.
@@ -49,19 +51,7 @@ def load(task: str, dc: int, seed: int = 42, inherit: bool = True) -> Trained:
     Raises:
       InputError: naming the runs there are, if it is none of them.
     """
-    return read_shipped(run_name(task, dc, seed, inherit))
-
-
-def read_shipped(name: str) -> Trained:
-    """Returns the best checkpoint of the run of this name, one of `shipped`."""
-    if name not in shipped():
-        raise InputError(f"trained model {name!r}: must be one of {', '.join(shipped())}")
-    return read(_SHIPPED / f"{name}.npz")
-
-
-def read_or_shipped(text: str) -> Trained:
-    """Reads the .npz file of this path, or the model of the package of this name."""
-    return read(text) if text.endswith(".npz") else read_shipped(text)
+    return read(run_name(task, dc, seed, inherit))
 
 
 def shipped() -> list[str]:
@@ -69,20 +59,29 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in _SHIPPED.glob("*.npz"))
 
 
-def read(path: str | pathlib.Path) -> Trained:
-    """Reads a file of `write`.
+def read(file: str | pathlib.Path) -> Trained:
+    """Reads a file of `write`, or the model of the package of this name.
 
     Raises:
       InputError: if it is none.
     """
+    experiment, params = read_run(file)
+    return Trained(TraceRelay(experiment.model), params, experiment.task)
+
+
+def read_run(file: str | pathlib.Path) -> tuple[Experiment, optax.Params]:
+    """As `read`, with the whole configuration of its run."""
+    if not str(file).endswith(".npz"):
+        if file not in shipped():
+            raise InputError(f"trained model {str(file)!r}: must be one of {', '.join(shipped())}, or a file *.npz")
+        file = _SHIPPED / f"{file}.npz"
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = dict(archive)
         experiment = make_experiment(json.loads(str(arrays.pop(_CONFIG))))
     except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"file={path}: must be a model written by launch/export.py ({error})") from error
-    params = jax.tree.map(jnp.asarray, traverse_util.unflatten_dict(arrays, sep="/"))
-    return Trained(TraceRelay(experiment.model), params, experiment.task)
+        raise InputError(f"file={file}: must be a model written by launch/export.py ({error})") from error
+    return experiment, jax.tree.map(jnp.asarray, traverse_util.unflatten_dict(arrays, sep="/"))
 
 
 def write(path: str | pathlib.Path, config: Mapping[str, Any], params: optax.Params) -> None:

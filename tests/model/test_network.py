@@ -258,6 +258,9 @@ def test_input_of_another_kind_is_refused():
         ((tokens.tolist(),), "tokens of type list: must be an array"),
         ((tokens[0],), r"tokens of shape \(3,\): must be \(B, T\)"),
         ((tokens.astype(float),), "tokens of type float64: must be integers"),
+        ((tokens + SMALL.inputs,), rf"tokens from \d+ to \d+: must be from 0 to {SMALL.inputs - 1}"),
+        ((np.full((2, 3), -1),), "tokens from -1 to -1: must be from 0"),
+        ((tokens, init_cache(SMALL, 2)), "valid of type tuple: must be an array; a cache is given as cache="),
         ((tokens, mask[:1]), r"valid=bool\[1, 3\]: must be bool\[2, 3\]"),
         ((tokens, mask.astype(int)), r"valid=int64\[2, 3\]: must be bool\[2, 3\]"),
     ):
@@ -287,6 +290,12 @@ def test_a_layer_alone_is_the_layer_of_a_network():
     ):
         with pytest.raises(InputError, match=message):
             layer.apply(params, *arguments)
+    for network, message in (
+        (TraceRelayLayer(SMALL), "config of type TraceRelayConfig: must be a LayerConfig"),
+        (TraceRelay(config), "config of type LayerConfig: must be a TraceRelayConfig"),
+    ):
+        with pytest.raises(InputError, match=message):
+            network.init(jax.random.key(0), h)
     with pytest.raises(InputError, match="stride=7: must exceed right_window=7"):
         LayerConfig(stride=7)
 

@@ -175,9 +175,14 @@ def test_a_foreign_or_damaged_run_is_named_before_anything_is_written(tmp_path, 
 def test_a_folder_without_runs_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     main = runpy.run_path(str(ROOT / "launch" / "reconstruction.py"))["main"]
-    with pytest.raises(InputError, match=r"^results=nothing/: must hold the folders of runs in nothing/runs$"):
+    refused = pytest.raises(InputError, match=r"^results=nothing/: must hold the folders of finished runs in nothing/runs$")
+    with refused:
         main(["reconstruction.py", "nothing/"])
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "nothing" / "runs").mkdir(parents=True)
+    with refused:
+        main(["reconstruction.py", "nothing/"])
+    assert [path.name for path in (tmp_path / "nothing").iterdir()] == ["runs"]
 
 
 def test_the_real_runs_of_the_default_are_found(planned):

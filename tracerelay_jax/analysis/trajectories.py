@@ -68,7 +68,7 @@ def observe(
       InputError: as `TraceRelay` does, for tokens, valid or a cache that do not fit; and for a chunk below 1.
     """
     tokens = np.asarray(tokens)
-    check_input(tokens, None if valid is None else np.asarray(valid))
+    check_input(tokens, None if valid is None else np.asarray(valid), model.config.inputs)
     rows, length = tokens.shape
     if chunk is not None and chunk < 1:
         raise InputError(f"chunk={chunk}: must be at least 1, or None for all positions at once")

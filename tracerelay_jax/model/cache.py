@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from tracerelay_jax.config import LayerConfig, TraceRelayConfig
 from tracerelay_jax.errors import InputError
@@ -87,6 +88,8 @@ def check_layer_cache(config: LayerConfig, batch_size: int, cache: LayerCache, n
 
 def check_valid(valid: jax.Array, shape: tuple[int, ...]) -> None:
     """Raises InputError unless `valid` is bool and of this shape: other numbers would turn into the cache's."""
+    if not isinstance(valid, jax.Array | np.ndarray):
+        raise InputError(f"valid of type {type(valid).__name__}: must be an array; a cache is given as cache=")
     if valid.shape != shape or valid.dtype != bool:
         raise InputError(f"valid={valid.dtype}{list(valid.shape)}: must be bool{list(shape)}")
 

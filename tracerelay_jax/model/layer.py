@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from tracerelay_jax.config import LayerConfig
+from tracerelay_jax.config import LayerConfig, check_config
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.model.cache import PHASE_OPS, LayerCache, check_layer_cache, check_valid, init_layer_cache
 from tracerelay_jax.model.modules import GatedFFN, Linear, Projections, RMSNorm, increment_initializer
@@ -40,6 +40,7 @@ class TraceRelayLayer(nn.Module):
             configuration, batch size or dtype.
         """
         c = self.config
+        check_config(c, LayerConfig)
         valid_BT, cache = _checked(c, h_BTH, valid_BT, cache)
         phases = PHASE_OPS[c.phase]
         outputs = min(last or h_BTH.shape[1], h_BTH.shape[1])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from tracerelay_jax.config import TraceRelayConfig
+from tracerelay_jax.config import TraceRelayConfig, check_config
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.model.cache import Cache, check_cache, check_valid
 from tracerelay_jax.model.layer import TraceRelayLayer
@@ -33,7 +33,8 @@ class TraceRelay(nn.Module):
         """Runs the next T positions.
 
         Args:
-          tokens: (B, T) integers in [0, inputs).
+          tokens: (B, T) integers in [0, inputs). Others are refused in a NumPy array; in JAX's, which may be traced, they
+            read as no symbol at all.
           valid: (B, T) bool, False at padding; all True if None. Padding takes up positions but is never seen.
           cache: the state after the positions before, by default that of a sequence's start.
           last: gives the logits of as many of the last positions only, all if there are fewer or it is None, and saves the
@@ -47,7 +48,8 @@ class TraceRelay(nn.Module):
             configuration, batch size or dtype, and last below 1.
         """
         c = self.config
-        check_input(tokens, valid)
+        check_config(c, TraceRelayConfig)
+        check_input(tokens, valid, c.inputs)
         if last is not None and last < 1:
             raise InputError(f"last={last}: must be at least 1, or None for all positions")
         valid = jnp.ones(tokens.shape, bool) if valid is None else valid
@@ -66,14 +68,19 @@ class TraceRelay(nn.Module):
         return logits, tuple(new_cache)
 
 
-def check_input(tokens: jax.Array, valid: jax.Array | None) -> None:
-    """Raises InputError unless `tokens` are integers (B, T), both at least 1, and `valid` is bool of that shape or None."""
+def check_input(tokens: jax.Array, valid: jax.Array | None, inputs: int) -> None:
+    """Raises InputError unless `tokens` are integers (B, T), both at least 1, and `valid` is bool of that shape or None.
+
+    Of a NumPy array the values must be in [0, inputs) too.
+    """
     if not isinstance(tokens, jax.Array | np.ndarray):
         raise InputError(f"tokens of type {type(tokens).__name__}: must be an array")
     if len(tokens.shape) != 2 or 0 in tokens.shape:
         raise InputError(f"tokens of shape {tokens.shape}: must be (B, T), both at least 1")
     if not jnp.issubdtype(tokens.dtype, jnp.integer):
         raise InputError(f"tokens of type {tokens.dtype}: must be integers")
+    if isinstance(tokens, np.ndarray) and not (tokens.min() >= 0 and tokens.max() < inputs):
+        raise InputError(f"tokens from {tokens.min()} to {tokens.max()}: must be from 0 to {inputs - 1}")
     if valid is not None:
         check_valid(valid, tokens.shape)
 

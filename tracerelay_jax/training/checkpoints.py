@@ -26,7 +26,6 @@ class Checkpoints:
         )
         handlers = {"state": ocp.StandardCheckpointHandler(), "progress": ocp.JsonCheckpointHandler()}
         self._manager = ocp.CheckpointManager(directory.absolute(), options=options, item_handlers=handlers)
-        self._directory = directory
 
     def save(self, state, progress: Progress, validation: Validation) -> None:
         """Saves the training state after `validation`, and the run's progress."""
@@ -52,15 +51,11 @@ class Checkpoints:
         )
         return type(state)(**restored.state), Progress.from_json(restored.progress)
 
-    def restore_parameters(self, latest: bool = False) -> tuple[int, Any]:
-        """The update of the best checkpoint, or of the latest, and its parameters, as NumPy arrays.
-
-        Raises:
-          InputError: if the folder holds no checkpoint.
-        """
+    def restore_parameters(self, latest: bool = False) -> tuple[int, Any] | None:
+        """The update of the best checkpoint, or of the latest, and its parameters as NumPy arrays; None if there is none."""
         step = self._manager.latest_step() if latest else self._manager.best_step()
         if step is None:
-            raise InputError(f"workdir={self._directory.parent}: holds no checkpoint; train a run there first")
+            return None
         device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         state = self._manager.item_metadata(step).state
         abstract = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=device), state)
@@ -78,13 +73,16 @@ def load_parameters(folder: RunFolder, latest: bool = False):
     Raises:
       InputError: if there is none.
     """
-    if not folder.checkpoints.is_dir():
-        raise InputError(f"workdir={folder.path}: holds no checkpoint; train a run there first")
-    checkpoints = Checkpoints(folder.checkpoints)
-    try:
-        return checkpoints.restore_parameters(latest)
-    finally:
-        checkpoints.close()
+    found = None
+    if folder.checkpoints.is_dir():
+        checkpoints = Checkpoints(folder.checkpoints)
+        try:
+            found = checkpoints.restore_parameters(latest)
+        finally:
+            checkpoints.close()
+    if found is None:
+        raise InputError(f"workdir={folder.path}: holds no checkpoint; those of a run are where it was trained")
+    return found
 
 
 def _rank(metrics: dict[str, float]) -> tuple[float, float]:

@@ -33,13 +33,13 @@ def read_candidates(
       paper: its numbers.
 
     Raises:
-      InputError: if there is no folder of runs, or one holds a run that is not planned; naming the run, if it is damaged,
+      InputError: if no run is finished, or there is a run that is not planned; naming the run, if it is damaged,
         has another configuration than planned, or was evaluated on other examples than the others.
     """
-    if not folder_of(results, DEFAULT).is_dir():
-        raise InputError(f"results={results}: must hold the folders of runs in {folder_of(results, DEFAULT)}")
     _check_names(results, planned)
     studies = {name: _read_all(folder_of(results, name), configs, paper) for name, configs in planned.items()}
+    if not any(study.runs for study in studies.values()):
+        raise InputError(f"results={results}: must hold the folders of finished runs in {folder_of(results, DEFAULT)}")
     _check_examples(run for study in studies.values() for run in study.runs)
     return studies
 
