@@ -9,7 +9,7 @@ def test_the_code_in_the_readme_runs(root, capsys):
     code = blocks(root, "python")
     assert all(len(block.splitlines()) < 30 for block in code)
     exec(compile("\n".join(code), "README.md", "exec"), {})
-    assert capsys.readouterr().out == "(2, 1, 6)\n(2, 20)\n(64, 16, 64) 5\n"
+    assert capsys.readouterr().out == "(2, 1, 6)\n(2, 20)\n[2 4 0 1 3 5]\n"
 
 
 def test_files_that_the_readme_names_exist(root):

@@ -17,9 +17,12 @@ def tensorboard_writer(directory: pathlib.Path) -> Callable[[dict[str, Any]], No
         from tensorboardX import SummaryWriter
     except ImportError:
         raise InputError("tensorboard=True: needs tensorboardX; pip install '.[tensorboard]'") from None
-    writer = SummaryWriter(str(directory))
+    writer = None
 
     def write(event: dict[str, Any]) -> None:
+        nonlocal writer
+        if writer is None:  # TensorBoard drops what an interrupted run wrote from here on, as metrics.jsonl does
+            writer = SummaryWriter(str(directory), purge_step=event["update"])
         for name, value in event.items():
             if isinstance(value, int | float) and name != "update":
                 writer.add_scalar(f"{event['event']}/{name}", value, event["update"])
