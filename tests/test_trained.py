@@ -31,7 +31,7 @@ def test_a_file_holds_the_model_with_all_its_settings(root, tmp_path):
 
 
 def test_what_is_not_there_is_named(tmp_path):
-    assert {"most_freq-dc16-seed42", "equal_repeats-dc16-seed42"} <= set(trained.shipped())
+    assert {"most_freq-dc16-seed42", "equal_repeats-dc16-seed42", "dyck-dc16-seed42"} <= set(trained.shipped())
     with pytest.raises(InputError, match=re.escape("trained model 'dyck-dc17-seed42': must be one of ")):
         load("dyck", dc=17)
     (tmp_path / "text.npz").write_text("no model")
