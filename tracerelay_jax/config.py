@@ -38,6 +38,7 @@ class _Shared:
     init: str = "normal"
     init_scale: float = 0.02
     increment_init_scale: float = 0.0
+    readout_init_scale: float = 0.0
     dtype: str = "float32"
     product_dtype: str = ""
     attention: str = "auto"
@@ -98,6 +99,7 @@ class TraceRelayConfig(_Shared):
       init: `normal` of standard deviation `init_scale`, or `uniform` within 1/sqrt(fan in).
       init_scale: standard deviation of `normal`.
       increment_init_scale: standard deviation of P_delta, which is then normal; 0 treats it like every other map.
+      readout_init_scale: that of P_phi, likewise.
       dtype: of activations. Parameters, phases, norms, softmax and loss are float32 in either case.
       product_dtype: of the inputs of products with weights, whose sums are float32; empty for the dtype of activations.
       attention: implementation of the local attentions; `auto` chooses by device.
@@ -180,7 +182,8 @@ def _check_shared(config: _Shared):
         _require(value in choices, name, value, f"must be one of {', '.join(map(repr, choices))}")
     _require_number(config, "alpha", sys.float_info.min, "must be a positive number of radians")
     _require_number(config, "init_scale", sys.float_info.min, "must be positive")
-    _require_number(config, "increment_init_scale", 0.0, "must be positive, or 0 for the same as the rest")
+    for name in ("increment_init_scale", "readout_init_scale"):
+        _require_number(config, name, 0.0, "must be positive, or 0 for the same as the rest")
     _require(isinstance(config.inherit_phase, bool), "inherit_phase", config.inherit_phase, "must be True or False")
 
 

@@ -307,6 +307,8 @@ def test_initialisation():
         (uniform, "P_phi", lambda x: 0.9 / 4 < abs(x).max() <= 1 / 4),  # fan in 2 D = 16
         (uniform, "P_delta", lambda x: abs(x).max() <= 1 / math.sqrt(8)),
         (uniform | {"increment_init_scale": 3.0}, "P_delta", lambda x: 2 < x.std() < 4),
+        ({"readout_init_scale": 3.0}, "P_phi", lambda x: 2 < x.std() < 4),
+        ({"readout_init_scale": 3.0}, "P_delta", lambda x: abs(x.std() - 0.4) < 0.1),
     ):
         model = TraceRelay(dataclasses.replace(SMALL, **fields))
         params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))

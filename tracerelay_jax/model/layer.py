@@ -7,7 +7,7 @@ from flax import linen as nn
 from tracerelay_jax.config import LayerConfig, check_config
 from tracerelay_jax.errors import InputError
 from tracerelay_jax.model.cache import PHASE_OPS, LayerCache, check_layer_cache, check_valid, init_layer_cache
-from tracerelay_jax.model.modules import GatedFFN, Linear, Projections, RMSNorm, increment_initializer
+from tracerelay_jax.model.modules import GatedFFN, Linear, Projections, RMSNorm, initializer
 from tracerelay_jax.ops.attention import local_attention
 from tracerelay_jax.ops.lineages import lineage_any
 
@@ -63,7 +63,7 @@ class TraceRelayLayer(nn.Module):
 
         cos_BTD, sin_BTD = phases.cos_sin(theta)  # Eq. (4); zeros until the lineage has received a valid update
         readout = jnp.where(v_BT[..., None], jnp.concatenate([cos_BTD, sin_BTD], axis=-1), 0.0)
-        m_BTH = h_BTH + Linear(c, c.hidden, name="P_phi")(readout.astype(h_BTH.dtype))
+        m_BTH = h_BTH + Linear(c, c.hidden, initializer(c, c.readout_init_scale), name="P_phi")(readout.astype(h_BTH.dtype))
 
         o_left, left = self._left_reader(m_BTH, valid_BT, cache, outputs)  # Eq. (5)
 
@@ -83,7 +83,7 @@ class TraceRelayLayer(nn.Module):
         centres, *context = (x[:, : length + c.right_window] for x in row.values())
         o_right = local_attention(centres[:, :length], *context, 0, c.right_window, c.position, c.attention)
         o_right = Linear(c, c.writer_width, name="right_out")(_merge_heads(o_right))
-        increment = Linear(c, c.trace_width, increment_initializer(c), name="P_delta")(o_right)
+        increment = Linear(c, c.trace_width, initializer(c, c.increment_init_scale), name="P_delta")(o_right)
         delta_BTD = c.alpha * jnp.tanh(increment).astype(jnp.float32)  # Eq. (1)
         return delta_BTD, row["right_valid"][:, :length], {name: x[:, length:] for name, x in row.items()}
 

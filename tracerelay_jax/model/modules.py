@@ -15,18 +15,14 @@ _LEAST_ROWS = 8
 _ROWS_OF_BFLOAT16 = 32
 
 
-def initializer(config: LayerConfig | TraceRelayConfig) -> nn.initializers.Initializer:
-    """The initialisation of a map (out, in): normal of `init_scale`, or uniform within 1/sqrt(in)."""
-    if config.init == "normal":
-        return nn.initializers.normal(config.init_scale)
+def initializer(config: LayerConfig | TraceRelayConfig, own_scale: float = 0.0) -> nn.initializers.Initializer:
+    """The initialisation of a map (out, in): normal of `init_scale`, or uniform within 1/sqrt(in).
+
+    For a map with a scale of its own, not 0, it is normal of that.
+    """
+    if own_scale or config.init == "normal":
+        return nn.initializers.normal(own_scale or config.init_scale)
     return nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform", in_axis=1, out_axis=0)  # bound sqrt(3 * (1/3) / in)
-
-
-def increment_initializer(config: LayerConfig) -> nn.initializers.Initializer:
-    """The initialisation of P_delta."""
-    if config.increment_init_scale:
-        return nn.initializers.normal(config.increment_init_scale)
-    return initializer(config)
 
 
 def bias_initializer(config: TraceRelayConfig) -> nn.initializers.Initializer:

@@ -32,6 +32,11 @@ CANDIDATES = (
     Candidate("no_position", {"position": "none"}, "the paper names no position information"),
     Candidate("sigma_0.01", {"init_scale": 0.01}, "half of 0.02: phases that move less at first"),
     Candidate("sigma_0.04", {"init_scale": 0.04}, "midway between 0.02 and uniform's SD of 0.072 at H = 64, as ratios"),
+    Candidate(
+        "small_readout",
+        {"readout_init_scale": 0.002},
+        "P_φ a tenth of 0.02: a stream that begins as its symbols, and not as phases",
+    ),
     Candidate("uniform", {"init": "uniform"}, "±1/√fan_in, what PyTorch's linear maps do unless told otherwise"),
     Candidate(
         "uniform_small_increments",
