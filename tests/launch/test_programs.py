@@ -98,7 +98,7 @@ CONFIG = "--config=configs/most_freq.py"
         ("evaluate.py", ["--model=most_freq-dc16-seed42", "--latest"], "latest=True: needs --workdir"),
         ("evaluate.py", ["--workdir=tests"], "workdir=tests: must be the folder of a run (it has no config.json)"),
         ("generate.py", [], "workdir"),
-        ("generate.py", ["--model=parity"], "trained model 'parity': must be one of equal_repeats-dc16-seed42"),
+        ("generate.py", ["--model=parity"], f"trained model 'parity': must be one of {', '.join(trained_models.shipped())}"),
         ("export.py", ["--workdir=tests", "--output=model.txt"], "output=model.txt: must end in .npz"),
         ("sweep.py", [CONFIG, "--share=4/4"], "share='4/4': must be a part and the number of parts, from 0/4 to 3/4"),
         ("sweep.py", [CONFIG, "--share=0/4", "--distributed"], "share='0/4': must be left out with --distributed"),
