@@ -17,6 +17,7 @@ from tracerelay_jax import InputError, TraceRelayConfig
         ({"writer_widths": (64,)}, r"writer_widths=\(64,\): must be empty or hold 3"),
         ({"alpha": math.inf}, r"alpha=inf: must be a positive number"),
         ({"dtype": "float16"}, r"dtype='float16': must be one of 'float32', 'bfloat16'"),
+        ({"adapter_init": "zeros"}, r"adapter_init='zeros': must be one of '', 'normal', 'uniform'"),
         ({"product_dtype": "int8"}, r"product_dtype='int8': must be one of '', 'float32', 'bfloat16'"),
         ({"position": "learned"}, r"position='learned': must be one of"),
         ({"heads": 0}, r"heads=0: must be an integer of at least 1"),

@@ -97,6 +97,7 @@ class TraceRelayConfig(_Shared):
       phase: `turns`, 32-bit integers of which 2**32 make a turn, exact over any horizon; or `radians`, float32.
       position: position information in both attentions, always relative to the query: `none`, `rope` or `alibi`.
       init: `normal` of standard deviation `init_scale`, or `uniform` within 1/sqrt(fan in).
+      adapter_init: the same for the input projection and the head, which are the task's; empty for that of the layers.
       init_scale: standard deviation of `normal`.
       increment_init_scale: standard deviation of P_delta, which is then normal; 0 treats it like every other map.
       readout_init_scale: that of P_phi, likewise.
@@ -116,6 +117,7 @@ class TraceRelayConfig(_Shared):
     left_window: int | tuple[int, ...] = 15
     right_window: int | tuple[int, ...] = 7
     stride: int | tuple[int, ...] = 8
+    adapter_init: str = ""
 
     def __post_init__(self):
         for name in ("trace_widths", "writer_widths", "reader_widths", "left_window", "right_window", "stride"):
@@ -124,6 +126,7 @@ class TraceRelayConfig(_Shared):
                 object.__setattr__(self, name, tuple(value))
         for name in ("inputs", "outputs"):
             _require_int(self, name, 1)
+        _require_choice(self, "adapter_init", ("", *INITIALISATIONS))
         _check_lengths(self)
         try:
             _ = self.layers  # which check themselves
@@ -162,6 +165,11 @@ def _require(holds: bool, field: str, value, allowed: str):
         raise InputError(f"{field}={value!r}: {allowed}")
 
 
+def _require_choice(config, name: str, choices: tuple[str, ...]):
+    value = getattr(config, name)
+    _require(value in choices, name, value, f"must be one of {', '.join(map(repr, choices))}")
+
+
 def _require_int(config, name: str, least: int):
     value = getattr(config, name)
     integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
@@ -178,8 +186,7 @@ def _check_shared(config: _Shared):
         _require_int(config, name, 1)
     for name, choices in (("phase", PHASES), ("position", POSITIONS), ("init", INITIALISATIONS),
                           ("dtype", DTYPES), ("product_dtype", ("", *DTYPES)), ("attention", ATTENTIONS)):  # fmt: skip
-        value = getattr(config, name)
-        _require(value in choices, name, value, f"must be one of {', '.join(map(repr, choices))}")
+        _require_choice(config, name, choices)
     _require_number(config, "alpha", sys.float_info.min, "must be a positive number of radians")
     _require_number(config, "init_scale", sys.float_info.min, "must be positive")
     for name in ("increment_init_scale", "readout_init_scale"):

@@ -310,6 +310,20 @@ def test_initialisation():
         ({"readout_init_scale": 3.0}, "P_phi", lambda x: 2 < x.std() < 4),
         ({"readout_init_scale": 3.0}, "P_delta", lambda x: abs(x.std() - 0.4) < 0.1),
     ):
-        model = TraceRelay(dataclasses.replace(SMALL, **fields))
-        params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
-        assert check(np.asarray(params["params"]["layer_0"][name]["weight"])), (fields, name)
+        assert check(initial(**fields)["layer_0"][name]["weight"]), (fields, name)
+
+
+def test_adapters_may_have_an_initialisation_of_their_own():
+    same, apart = initial(), initial(adapter_init="uniform")
+    bound = 1 / math.sqrt(SMALL.hidden)
+    assert 0.8 * bound < abs(apart["head"]["weight"]).max() <= bound
+    assert 0 < abs(apart["head"]["bias"]).max() <= bound
+    bound = 1 / math.sqrt(SMALL.inputs)
+    assert 0.8 * bound < abs(apart["input"]["weight"]).max() <= bound
+    assert not same["head"]["bias"].any()
+    chex.assert_trees_all_equal(*({**params, "head": 0, "input": 0} for params in (same, apart)))
+
+
+def initial(**fields):
+    model = TraceRelay(dataclasses.replace(SMALL, **fields))
+    return jax.tree.map(np.asarray, jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 1), jnp.int32)))["params"]

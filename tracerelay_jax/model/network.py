@@ -1,5 +1,7 @@
 """The network of the paper: a one-hot projection, TraceRelay layers, a final norm and a head."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,14 +59,15 @@ class TraceRelay(nn.Module):
             check_cache(c, tokens.shape[0], cache)
 
         one_hot = jax.nn.one_hot(tokens, c.inputs, dtype=jnp.dtype(c.dtype)) * valid[..., None]
-        h_BTH = Linear(c, c.hidden, name="input")(one_hot)
+        adapter = dataclasses.replace(c, init=c.adapter_init or c.init)
+        h_BTH = Linear(adapter, c.hidden, name="input")(one_hot)
         new_cache = []
         for index, (layer, layer_cache) in enumerate(zip(c.layers, cache or [None] * len(c.layers), strict=True)):
             positions = last if index == len(c.layers) - 1 else None  # all are seen by the layer after
             h_BTH, layer_cache = TraceRelayLayer(layer, name=f"layer_{index}")(h_BTH, valid, layer_cache, positions)
             new_cache.append(layer_cache)
         h_BTH = RMSNorm(c, name="final_norm")(h_BTH)
-        logits = Linear(c, c.outputs, bias_init=bias_initializer(c), name="head")(h_BTH.astype(jnp.float32))
+        logits = Linear(adapter, c.outputs, bias_init=bias_initializer(adapter), name="head")(h_BTH.astype(jnp.float32))
         return logits, tuple(new_cache)
 
 

@@ -37,6 +37,11 @@ CANDIDATES = (
         {"readout_init_scale": 0.002},
         "P_φ a tenth of 0.02: a stream that begins as its symbols, and not as phases",
     ),
+    Candidate(
+        "uniform_adapters",
+        {"adapter_init": "uniform"},
+        "input projection and head ±1/√fan_in, layers of σ = 0.02: symbols that begin about as large as phases",
+    ),
     Candidate("uniform", {"init": "uniform"}, "±1/√fan_in, what PyTorch's linear maps do unless told otherwise"),
     Candidate(
         "uniform_small_increments",

@@ -17,9 +17,10 @@ from tracerelay_jax.report.tables.table import Table
 from tracerelay_jax.report.writing import to_csv, to_markdown
 
 _RULE = f"""\
-Said when the only runs were the default's first seeds of Most-Freq and of Equal Repeats at width 16; three candidates \
-joined later: `bfloat16_products`, `sigma_0.01` after the first run of `sigma_0.04`, and `small_readout` after the \
-default's first run of Dyck. What is allowed in each column, and every verdict, is computed from it.
+Said when the only runs were the default's first seeds of Most-Freq and of Equal Repeats at width 16; four candidates \
+joined later: `bfloat16_products`, `sigma_0.01` after the first run of `sigma_0.04`, `small_readout` after the default's \
+first run of Dyck, and `uniform_adapters` after that of `small_readout`. What is \
+allowed in each column, and every verdict, is computed from it.
 
 - A cell, one task and width, is judged once the runs of all of the paper's seeds are there. A single column of a single \
 cell rules a candidate out. It survives a round when all cells are judged and none rules it out.

@@ -15,6 +15,7 @@ _LEFT_OPEN = {
     "its standard deviation": "model.init_scale",
     "that of P_δ, 0 for the same": "model.increment_init_scale",
     "that of P_φ, 0 for the same": "model.readout_init_scale",
+    "that of input and head, empty for the same": "model.adapter_init",
     "precision of products' factors": "model.product_dtype",
     "position information in attention": "model.position",
     "arithmetic of phases": "model.phase",
